@@ -33,6 +33,9 @@ export function createDoors(log: Logger) {
   };
 }
 
+/** Roots of workloads leave this much of the disk to the server, also where new work is never refused. */
+const KEEP_FREE_MIN_MB = 64;
+
 interface MachineParts {
   config: Config;
   settings: Settings;
@@ -56,6 +59,7 @@ export async function openMachine(parts: MachineParts): Promise<Driver> {
     node: settings.nodeId,
     poolSize: config.pool_size,
     allowUnisolated: config.allow_unisolated,
+    keepFreeMb: Math.max(config.disk_free_min, KEEP_FREE_MIN_MB),
     docker: dockerOf(config),
     kubernetes: kubernetesOf(config),
     onPlatform: (uid, socket) => doors.accept("platform", uid, socket),
@@ -65,7 +69,11 @@ export async function openMachine(parts: MachineParts): Promise<Driver> {
     onWarning: (message, fields) => log.warn(fields, message),
   });
   const probe = await driver.probe();
-  const unheld = [...unheldLimits(probe), ...(probe.volumes === "sized" ? [] : ["size of volumes"])];
+  const unheld = [
+    ...unheldLimits(probe),
+    ...(probe.volumes === "sized" ? [] : ["size of volumes"]),
+    ...(probe.roots === "sized" ? [] : ["size of roots"]),
+  ];
   if (unheld.length > 0)
     log.warn({ unheld, missing: probe.missing }, "some limits of workloads do not hold on this machine");
   return driver;

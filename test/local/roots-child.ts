@@ -75,10 +75,15 @@ try {
   await driver.destroy("greedy", { keepFiles: true });
   assert.equal((await run(await driver.create(spec("greedy")), "cat /kept")).output, "kept");
   const copy = await driver.create(spec("copy", { snapshot: "of-greedy", storageMb: 64 }));
-  assert.equal((await run(copy, "cat /kept; df --output=avail / | tail -1 | grep -v '^ *0$' > /dev/null")).output, "kept");
+  assert.equal(
+    (await run(copy, "cat /kept; df --output=avail / | tail -1 | grep -v '^ *0$' > /dev/null")).output,
+    "kept",
+  );
 } finally {
   await driver.stop("kill");
 }
 assert.deepEqual(tracesOf(dataDir), []);
-const devices = globSync("/sys/block/loop*/loop/backing_file").filter((file) => readFileSync(file, "utf8").includes(dataDir));
+const devices = globSync("/sys/block/loop*/loop/backing_file").filter((file) =>
+  readFileSync(file, "utf8").includes(dataDir),
+);
 assert.deepEqual(devices, []);

@@ -32,8 +32,7 @@ async function withTasks(
     traffic: () => ({ sentBytes: 0, receivedBytes: 0 }),
     stop: async () => {},
   };
-  const context = { node: "here", machine, nat,
-    disks: null, onDoor: { platform: () => {}, egress: () => {} } };
+  const context = { node: "here", machine, nat, disks: null, onDoor: { platform: () => {}, egress: () => {} } };
   const { executable } = machine.spawner;
   const tasks = new Tasks({ context, dir: join(dir, "tasks"), executable, freeSlot: () => 0, onWarning: assert.fail });
   await tasks.open();

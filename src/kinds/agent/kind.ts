@@ -27,7 +27,6 @@ export const agent = defineKind({
   revisions: true,
   query: workload.upload,
   withoutEffect: [
-    ...workload.rootStorage,
     { path: "repository", why: "code is not fetched from a repository; send it as an archive or name an image" },
   ],
   initialStatus: "DEPLOYING",

@@ -11,6 +11,7 @@ const isolation = z.object({
   limits: z.array(z.string()).optional().describe("Which limits hold for a workload as a whole."),
   outbound: z.string().optional(),
   volumes: z.string().optional(),
+  roots: z.string().optional().describe("Whether the root of a workload has a size: sized or unsized."),
 });
 
 const common = { method: "GET", tenancy: "caller", role: "member" } as const;

@@ -40,7 +40,6 @@ export const functionKind = defineKind({
   references: [workload.policies, workload.connections, workload.volumes, workload.drives],
   revisions: true,
   query: workload.upload,
-  withoutEffect: workload.rootStorage,
   initialStatus: "DEPLOYING",
   paged: true,
   meters: ["mcp_server_compute_runtime_gbs", "mcp_server_image_storage_gbs"],

@@ -58,7 +58,7 @@ export const job = defineKind({
   revisions: true,
   query: workload.upload,
   withoutEffect: [
-    ...workload.rootStorage,
+    { path: "runtime.storageMb", why: "the root of a task is not limited in size; a volume is" },
     {
       path: "revision.stickySessionTtl",
       why: "an execution has no session; each one is drawn for itself",

@@ -119,7 +119,6 @@ export const sandbox = defineKind({
     { path: "state.driveMounts[phase!=failed].driveName", kind: "drive" },
   ],
   withoutEffect: [
-    ...workload.rootStorage,
     { path: "runtime.snapshotEnabled", why: "snapshots are always possible", unless: [true] },
     ...KERNEL_OPTIONS.map((name) => ({
       path: `runtime.extraArgs.${name}`,

@@ -26,6 +26,7 @@ interface Runtime {
   imagePullPolicy?: PullPolicy;
   dockerConfig?: unknown;
   memory: number;
+  storageMb?: number;
   envs?: { name: string; value?: string }[];
   ports?: { target: number }[];
 }
@@ -51,7 +52,7 @@ interface SandboxMachine {
 export async function sandboxMachine(sandbox: Resource, deps: Deps, pull: ImageRequest): Promise<SandboxMachine> {
   const spec = structuredClone(sandbox.spec);
   restoreSecrets({ spec }, sandboxKind.secrets, deps.store.resources.secretsOf(sandbox));
-  const { memory, envs = [], ports: [port] = [], ...runs } = spec.runtime as Runtime;
+  const { memory, storageMb, envs = [], ports: [port] = [], ...runs } = spec.runtime as Runtime;
   const { image: reference, imagePullPolicy: policy, dockerConfig } = runs;
   const image = await startImage(reference, sandbox, deps, { ...pull, policy, dockerConfig });
   const snapshot = await originSnapshot(sandbox, deps);
@@ -71,6 +72,7 @@ export async function sandboxMachine(sandbox: Resource, deps: Deps, pull: ImageR
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
     },
     limits: { memoryMb: memory, cpus: Math.max(memory / MEMORY_PER_CPU_MB, CPUS_MIN) },
+    ...(storageMb === undefined ? {} : { storageMb }),
     mounts: [
       ...(await volumeMounts(sandbox, (spec.volumes ?? []) as Attachment[], deps)),
       ...(await provenDriveMounts(sandbox, deps)),

@@ -77,11 +77,13 @@ export type SandboxStep =
 
 export const stateOf = (sandbox: Resource): SandboxState => sandbox.state as SandboxState;
 
-/** A change of image, memory, variables or volumes creates the sandbox again; other changes apply in place. */
+/** A change of image, memory, storage, variables or volumes creates the sandbox again; other changes apply in place. */
 export function fingerprint({ spec }: Pick<Resource, "spec">, secrets: Record<string, string>): string {
-  const { image, memory, envs } = (spec.runtime ?? {}) as Record<string, unknown>;
+  const { image, memory, storageMb, envs } = (spec.runtime ?? {}) as Record<string, unknown>;
   const hidden = Object.entries(secrets).filter(([path]) => path.startsWith("/spec/runtime/"));
-  const text = canonicalJson([image, memory, envs ?? [], spec.volumes ?? [], Object.fromEntries(hidden)]);
+  // Without storage the text is as before there was any.
+  const storage = storageMb === undefined ? [] : [storageMb];
+  const text = canonicalJson([image, memory, envs ?? [], spec.volumes ?? [], Object.fromEntries(hidden), ...storage]);
   return `${FORMULA}:${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
 }
 

@@ -185,6 +185,8 @@ async function running(
   imageSource = stateOf(sandbox).imageSource,
 ): Promise<void> {
   const probe = await deps.driver.probe();
+  const { storageMb } = (sandbox.spec.runtime ?? {}) as { storageMb?: number };
+  const unheld = [...unheldLimits(probe), ...(storageMb !== undefined && probe.roots === "unsized" ? ["storage"] : [])];
   await record((current) => ({
     status: "DEPLOYED",
     observedGeneration: sandbox.generation,
@@ -193,7 +195,7 @@ async function running(
       deployed: wantedOf(sandbox, deps),
       idleSince: deps.clock.now(),
       isolation: workload.grade,
-      unheld: unheldLimits(probe),
+      unheld,
       trusts: workload.mounts.some(({ platform }) => platform),
       imageSource,
     }),

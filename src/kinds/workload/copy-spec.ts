@@ -44,7 +44,7 @@ export async function copyMachine(
 ): Promise<CopyMachine> {
   const spec = structuredClone(revision.spec);
   restoreSecrets({ spec }, SECRET_PATHS, deps.store.resources.secretsOf(revision));
-  const { image, memory = MEMORY_DEFAULT_MB, envs = [] } = runtimeOf(resource.kind, spec);
+  const { image, memory = MEMORY_DEFAULT_MB, storageMb, envs = [] } = runtimeOf(resource.kind, spec);
   const { snapshot, workingDir } = ownFiles(resource.kind, spec);
   const bundle = image ? undefined : codeOf(stateOf(resource), revision.id)?.bundle;
   const command = await commandOf(resource, spec, bundle, deps, pull);
@@ -70,6 +70,7 @@ export async function copyMachine(
     ...(snapshot === undefined ? {} : { snapshot }),
     ...(bundle?.drive ? { workDir: CODE_PATH } : workingDir === undefined ? {} : { workDir: workingDir }),
     limits: { memoryMb: memory, cpus: Math.max(memory / MEMORY_PER_CPU_MB, CPUS_MIN) },
+    ...(storageMb === undefined ? {} : { storageMb }),
     mounts: [
       ...(bundle?.drive ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
       ...trust.mounts,

@@ -118,6 +118,7 @@ export interface RuntimeSpec {
   /** Credentials for the image's registry. */
   dockerConfig?: unknown;
   memory?: number;
+  storageMb?: number;
   envs?: { name: string; value?: string }[];
   minScale?: number;
   maxScale?: number;

@@ -1,7 +1,6 @@
 /** Parts of a specification that several workload kinds share. */
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
-import type { WithoutEffect } from "../../contract/members/without-effect.ts";
 import type { Reference } from "../../contract/references.ts";
 import { networkSecrets } from "./network-spec.ts";
 
@@ -18,6 +17,10 @@ export const imagePullPolicy = z
   .enum(["Always", "IfNotPresent", "Never"])
   .describe("When an image is pulled: at every start, when it is not on the machine (default), or never.");
 
+/** Bounds of the size of a root: below ext4 has no room for its tables, and above lies a typing error. */
+const STORAGE_MIN_MB = 64;
+const STORAGE_MAX_MB = 16 * 1024 * 1024;
+
 /** Clients send undeclared members too: they are stored, and the answer carries a warning. */
 export const runtime = {
   image: z.string().max(1024).optional(),
@@ -26,7 +29,12 @@ export const runtime = {
   envs: fields.envs.optional(),
   generation: fields.generation,
   dockerConfig: z.unknown().optional().describe("Registry credentials; sealed, never shown."),
-  storageMb: z.unknown().optional().describe("Kept without an effect: a root is not limited in size."),
+  storageMb: z
+    .int()
+    .min(STORAGE_MIN_MB)
+    .max(STORAGE_MAX_MB)
+    .optional()
+    .describe("Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192."),
   skipBuild: z.unknown().optional().describe("Sent by clients that deploy an image; nothing is built from one."),
 };
 
@@ -73,8 +81,3 @@ export const policies: Reference = { path: "spec.policies[]", kind: "policy" };
 export const connections: Reference = { path: "spec.integrationConnections[]", kind: "integrationconnection" };
 export const drives: Reference = { path: "spec.drives[].name", kind: "drive" };
 export const volumes: Reference = { path: "spec.volumes[type!=ephemeral].name", kind: "volume", exclusive: true };
-
-/** Clients of hosted products set the size of the root disk; here the root disk is not limited. */
-export const rootStorage: readonly WithoutEffect[] = [
-  { path: "runtime.storageMb", why: "the root of a workload is not limited in size; a volume is" },
-];

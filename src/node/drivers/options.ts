@@ -19,6 +19,8 @@ export interface DriverOptions {
   poolSize?: number;
   /** Run workloads as plain processes where the machine can give no isolation. */
   allowUnisolated?: boolean;
+  /** MB that the roots of workloads leave free on the disk of `dataDir`. */
+  keepFreeMb?: number;
   /** For the Docker driver: DOCKER_HOST, an image in place of the base image, and a runtime of that engine. */
   docker?: { host?: string | undefined; image?: string | undefined; runtime?: string | undefined };
   /** For the Kubernetes driver. */

@@ -56,10 +56,12 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
     };
     assert.equal(await size("desk"), "256");
     await create("scratch", {
-      runtime: { memory: 256 },
+      runtime: { memory: 256, storageMb: 256 },
       volumes: [{ name: "disk", type: "ephemeral", sizeMb: 16, mountPath: "/data" }],
     });
     assert.equal(await size("scratch"), "128");
+    const rootMb = Number((await exec("scratch", "df --output=size -m / | tail -1")).body.stdout);
+    if (!sizesMissing) assert.ok(rootMb > 200 && rootMb <= 256, `the root has ${rootMb} MB`);
     const full = await exec("scratch", "touch /tmp/kept; head -c 300M /dev/zero > /dev/shm/x; ls /tmp/kept");
     assert.deepEqual([full.body.exitCode, full.body.stdout], [0, "/tmp/kept\n"]);
     assert.equal((await platform.call("DELETE", "/sandboxes/scratch")).status, 200);

@@ -22,6 +22,9 @@ test("a sandbox says which limits do not hold", async () => {
   assert.equal(error.code, "LIMITS_NOT_ENFORCED");
   assert.equal(error.fatal, false);
   assert.match(error.message, /does not hold limits of memory, cpu /);
+  const spec = { runtime: { storageMb: 512 } };
+  const sized = await platform.call("POST", "/sandboxes", { body: { metadata: { name: "sized" }, spec } });
+  assert.match(sized.body.errors[0].message, /does not hold limits of memory, cpu, storage /);
 });
 
 test("a volume says that its size does not hold, before and after it is made", async () => {

@@ -123,9 +123,8 @@ describe("said in an event and a warning", () => {
     ["/drives", { size: 10 }, "size"],
     ["/jobs", { runtime: { diskPercent: 50 } }, "runtime.diskPercent"],
     ["/jobs", { runtime: { ports: [{ target: 80 }] } }, "runtime.ports"],
-    ["/sandboxes", { runtime: { storageMb: 512 } }, "runtime.storageMb"],
+    ["/jobs", { runtime: { storageMb: 512 } }, "runtime.storageMb"],
     ["/sandboxes", { runtime: { extraArgs: { tun: "enabled" } } }, "runtime.extraArgs.tun"],
-    ["/agents", { runtime: { storageMb: 512 } }, "runtime.storageMb"],
     ["/agents", { repository: { type: "git", url: "https://example.test/x" } }, "repository"],
   ];
   for (const [index, [path, spec, member]] of CASES.entries())

@@ -308,8 +308,8 @@ class AgentInputSpecRuntime(TypedDict):
     generation: NotRequired[Literal["mk2", "mk3"]]
     #: Registry credentials; sealed, never shown.
     dockerConfig: NotRequired[Any]
-    #: Kept without an effect: a root is not limited in size.
-    storageMb: NotRequired[Any]
+    #: Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192.
+    storageMb: NotRequired[float]
     #: Sent by clients that deploy an image; nothing is built from one.
     skipBuild: NotRequired[Any]
     minScale: NotRequired[float]
@@ -630,6 +630,8 @@ class ConfigurationGetResultRegionsIsolation(TypedDict):
     limits: NotRequired[List[str]]
     outbound: NotRequired[str]
     volumes: NotRequired[str]
+    #: Whether the root of a workload has a size: sized or unsized.
+    roots: NotRequired[str]
 
 
 class ConsoleLinkCreateResult(TypedDict):
@@ -887,8 +889,8 @@ class FunctionInputSpecRuntime(TypedDict):
     generation: NotRequired[Literal["mk2", "mk3"]]
     #: Registry credentials; sealed, never shown.
     dockerConfig: NotRequired[Any]
-    #: Kept without an effect: a root is not limited in size.
-    storageMb: NotRequired[Any]
+    #: Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192.
+    storageMb: NotRequired[float]
     #: Sent by clients that deploy an image; nothing is built from one.
     skipBuild: NotRequired[Any]
     minScale: NotRequired[float]
@@ -1294,8 +1296,8 @@ class JobInputSpecRuntime(TypedDict):
     generation: NotRequired[Literal["mk2", "mk3"]]
     #: Registry credentials; sealed, never shown.
     dockerConfig: NotRequired[Any]
-    #: Kept without an effect: a root is not limited in size.
-    storageMb: NotRequired[Any]
+    #: Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192.
+    storageMb: NotRequired[float]
     #: Sent by clients that deploy an image; nothing is built from one.
     skipBuild: NotRequired[Any]
     #: Program and arguments of a task, in place of the image's own entry point.
@@ -1869,8 +1871,8 @@ class SandboxInputSpecRuntime(TypedDict):
     generation: NotRequired[Literal["mk2", "mk3"]]
     #: Registry credentials; sealed, never shown.
     dockerConfig: NotRequired[Any]
-    #: Kept without an effect: a root is not limited in size.
-    storageMb: NotRequired[Any]
+    #: Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192.
+    storageMb: NotRequired[float]
     #: Sent by clients that deploy an image; nothing is built from one.
     skipBuild: NotRequired[Any]
     ports: NotRequired[List[FunctionInputSpecRuntimePorts]]

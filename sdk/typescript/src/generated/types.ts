@@ -288,8 +288,8 @@ export interface AgentInput {
       generation?: "mk2" | "mk3" | undefined;
       /** Registry credentials; sealed, never shown. */
       dockerConfig?: unknown | undefined;
-      /** Kept without an effect: a root is not limited in size. */
-      storageMb?: unknown | undefined;
+      /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
+      storageMb?: number | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       minScale?: number | undefined;
@@ -431,8 +431,8 @@ export interface AgentRecord {
       generation?: "mk2" | "mk3" | undefined;
       /** Registry credentials; sealed, never shown. */
       dockerConfig?: unknown | undefined;
-      /** Kept without an effect: a root is not limited in size. */
-      storageMb?: unknown | undefined;
+      /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
+      storageMb?: number | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       minScale?: number | undefined;
@@ -619,8 +619,8 @@ export interface AgentUpdate {
       generation?: "mk2" | "mk3" | undefined;
       /** Registry credentials; sealed, never shown. */
       dockerConfig?: unknown | undefined;
-      /** Kept without an effect: a root is not limited in size. */
-      storageMb?: unknown | undefined;
+      /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
+      storageMb?: number | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       minScale?: number | undefined;
@@ -1150,6 +1150,8 @@ export interface ConfigurationGetResult {
       limits?: string[] | undefined;
       outbound?: string | undefined;
       volumes?: string | undefined;
+      /** Whether the root of a workload has a size: sized or unsized. */
+      roots?: string | undefined;
     };
   }[];
   detectedRegion: string;
@@ -1635,8 +1637,8 @@ export interface FunctionInput {
       generation?: "mk2" | "mk3" | undefined;
       /** Registry credentials; sealed, never shown. */
       dockerConfig?: unknown | undefined;
-      /** Kept without an effect: a root is not limited in size. */
-      storageMb?: unknown | undefined;
+      /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
+      storageMb?: number | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       minScale?: number | undefined;
@@ -1785,8 +1787,8 @@ export interface FunctionRecord {
       generation?: "mk2" | "mk3" | undefined;
       /** Registry credentials; sealed, never shown. */
       dockerConfig?: unknown | undefined;
-      /** Kept without an effect: a root is not limited in size. */
-      storageMb?: unknown | undefined;
+      /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
+      storageMb?: number | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       minScale?: number | undefined;
@@ -1935,8 +1937,8 @@ export interface FunctionUpdate {
       generation?: "mk2" | "mk3" | undefined;
       /** Registry credentials; sealed, never shown. */
       dockerConfig?: unknown | undefined;
-      /** Kept without an effect: a root is not limited in size. */
-      storageMb?: unknown | undefined;
+      /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
+      storageMb?: number | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       minScale?: number | undefined;
@@ -2485,8 +2487,8 @@ export interface JobInput {
       generation?: "mk2" | "mk3" | undefined;
       /** Registry credentials; sealed, never shown. */
       dockerConfig?: unknown | undefined;
-      /** Kept without an effect: a root is not limited in size. */
-      storageMb?: unknown | undefined;
+      /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
+      storageMb?: number | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       /** Program and arguments of a task, in place of the image's own entry point. */
@@ -2627,8 +2629,8 @@ export interface JobRecord {
       generation?: "mk2" | "mk3" | undefined;
       /** Registry credentials; sealed, never shown. */
       dockerConfig?: unknown | undefined;
-      /** Kept without an effect: a root is not limited in size. */
-      storageMb?: unknown | undefined;
+      /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
+      storageMb?: number | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       /** Program and arguments of a task, in place of the image's own entry point. */
@@ -2769,8 +2771,8 @@ export interface JobUpdate {
       generation?: "mk2" | "mk3" | undefined;
       /** Registry credentials; sealed, never shown. */
       dockerConfig?: unknown | undefined;
-      /** Kept without an effect: a root is not limited in size. */
-      storageMb?: unknown | undefined;
+      /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
+      storageMb?: number | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       /** Program and arguments of a task, in place of the image's own entry point. */
@@ -3577,8 +3579,8 @@ export interface SandboxInput {
       generation?: "mk2" | "mk3" | undefined;
       /** Registry credentials; sealed, never shown. */
       dockerConfig?: unknown | undefined;
-      /** Kept without an effect: a root is not limited in size. */
-      storageMb?: unknown | undefined;
+      /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
+      storageMb?: number | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       ports?: {
@@ -3709,8 +3711,8 @@ export interface SandboxRecord {
       generation?: "mk2" | "mk3" | undefined;
       /** Registry credentials; sealed, never shown. */
       dockerConfig?: unknown | undefined;
-      /** Kept without an effect: a root is not limited in size. */
-      storageMb?: unknown | undefined;
+      /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
+      storageMb?: number | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       ports?: {

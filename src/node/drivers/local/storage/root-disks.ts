@@ -112,7 +112,8 @@ export class RootDisks {
   take(dir: string): DiskMount {
     const taken = new Set(this.#options.roots().map(({ device }) => device));
     for (let device = this.#first; ; device++) {
-      if (taken.has(`loop${device}`) || this.#trying.has(device) || existsSync(`/sys/block/loop${device}/loop`)) continue;
+      if (taken.has(`loop${device}`) || this.#trying.has(device) || existsSync(`/sys/block/loop${device}/loop`))
+        continue;
       this.#trying.add(device);
       return { image: join(dir, IMAGE), device };
     }

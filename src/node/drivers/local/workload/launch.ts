@@ -64,7 +64,8 @@ async function withDisk<T>(
   start: (plan: LaunchPlan) => Promise<T>,
 ): Promise<T> {
   if (!record.disk) return start(plan);
-  if (!disks) throw new PlatformError("unavailable", "The files of the workload lie on a disk that cannot be mounted now.");
+  if (!disks)
+    throw new PlatformError("unavailable", "The files of the workload lie on a disk that cannot be mounted now.");
   await disks.make(dir, record.disk.sizeMb);
   for (let attempt = 1; ; attempt++) {
     const disk = disks.take(dir);
