@@ -117,6 +117,7 @@ export const probeOf = ({ userNamespaces = false }: KubeSettings): Probe => ({
   freezer: "signal",
   outbound: "proxy",
   volumes: "unsized",
+  roots: "unsized",
 });
 
 export class KubernetesDriver implements Driver {
