@@ -98,7 +98,9 @@ interface QueryOption {
 
 /** Each query parameter becomes an option, unless an option of that name exists or the client sends it itself. */
 function queryOptions({ query }: Operation, shared: readonly OptionSpec[]): QueryOption[] {
-  const taken = new Set(["--cursor", "--q", ...shared.map((option) => wordsOf(option).long)]);
+  const given = shared.map((option) => wordsOf(option).long);
+  // Lists have --search for the parameter q.
+  const taken = new Set(["--cursor", ...(given.includes("--search") ? ["--q"] : []), ...given]);
   return Object.entries(query?.shape ?? {})
     .map(([parameter, schema]) => ({
       parameter,
