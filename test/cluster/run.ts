@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { provideDebianPackages } from "./parts/debian.ts";
 import { CACHE } from "./parts/folder.ts";
 import { findGo, provideGoPrograms } from "./parts/go-programs.ts";
-import { watchControlGroups } from "./world/control-groups.ts";
+import { makeControlGroup, removeControlGroup } from "./world/control-groups.ts";
 import { makeFixedFolders } from "./world/fixed-folders.ts";
 
 const NAMESPACES = ["--net", "--mount", "--pid", "--propagation", "private", "--fork", "--kill-child", "--mount-proc"];
@@ -24,18 +24,19 @@ provideDebianPackages();
 provideGoPrograms();
 
 const dir = mkdtempSync("/var/tmp/berth-cluster-");
-const removeControlGroups = watchControlGroups();
+const cgroup = `berth-cluster-${process.pid}`;
+makeControlGroup(cgroup);
 const removeFolders = makeFixedFolders();
 const only = process.argv.slice(2).map((word) => `--test-name-pattern=${word}`);
 const file = join(import.meta.dirname, "suites.cluster.ts");
 const child = spawn("unshare", [...NAMESPACES, process.execPath, ...only, file], {
   stdio: "inherit",
-  env: { ...process.env, NODE_ENV: "test", BERTH_CLUSTER_DIR: dir },
+  env: { ...process.env, NODE_ENV: "test", BERTH_CLUSTER_DIR: dir, BERTH_CLUSTER_CGROUP: cgroup },
 });
 // The first process of a namespace hears no other signal, and takes the rest with it.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill("SIGKILL"));
 const [code] = await once(child, "exit");
-removeControlGroups();
+removeControlGroup(cgroup);
 removeFolders();
 if (process.env.BERTH_CLUSTER_KEEP === "1") console.error(`Output of the cluster's programs: ${dir}`);
 else rmSync(dir, { recursive: true, force: true, maxRetries: 10 });

@@ -13,9 +13,9 @@ import { type Cluster, startCluster } from "./world/cluster.ts";
 suite("a real cluster", () => {
   let cluster: Cluster;
   before(async () => {
-    const dir = process.env.BERTH_CLUSTER_DIR;
-    if (!dir) throw new Error("Run `npm run test:cluster`: this file needs namespaces of its own.");
-    cluster = await startCluster(dir);
+    const { BERTH_CLUSTER_DIR: dir, BERTH_CLUSTER_CGROUP: cgroup } = process.env;
+    if (!dir || !cgroup) throw new Error("Run `npm run test:cluster`: this file needs namespaces of its own.");
+    cluster = await startCluster(dir, cgroup);
     await importBerthImage(dir);
   });
   after(() => cluster?.stop());

@@ -7,6 +7,7 @@ import type { Socket } from "node:dgram";
 import type { Server } from "node:http";
 import { BIN } from "../parts/folder.ts";
 import { bringUpNetwork, NODES } from "./addresses.ts";
+import { makeControlGroup } from "./control-groups.ts";
 import { askApi, type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { coverFixedFolders } from "./fixed-folders.ts";
 import { importImage } from "./images.ts";
@@ -36,8 +37,8 @@ interface NodeObject {
   status: { conditions?: { type: string; status: string }[] };
 }
 
-/** In an empty folder. */
-export async function startCluster(dir: string): Promise<Cluster> {
+/** In an empty folder; control groups of pods are below that one. */
+export async function startCluster(dir: string, cgroup: string): Promise<Cluster> {
   coverFixedFolders(dir);
   bringUpNetwork();
   const started: Program[] = [];
@@ -61,7 +62,12 @@ export async function startCluster(dir: string): Promise<Cluster> {
     await importImage(dir, { name: PAUSE_IMAGE, layers: [["-C", BIN, "pause"]], config: { Entrypoint: ["/pause"] } });
     const nodes = containerds.map((containerd, index) => {
       const spec = NODES[index] ?? NODES[0];
-      return { name: spec.name, containerd, kubelet: startKubelet(dir, spec, control.kubelet(spec.name)) };
+      makeControlGroup(`${cgroup}/${spec.name}`);
+      return {
+        name: spec.name,
+        containerd,
+        kubelet: startKubelet(dir, spec, { kubeconfig: control.kubelet(spec.name), cgroup: `${cgroup}/${spec.name}` }),
+      };
     });
     started.push(...nodes.map(({ kubelet }) => kubelet), startProxy(dir, control.admin));
     dns = await startDns(() => list<ServiceObject>("/api/v1/services"));

@@ -1,30 +1,30 @@
-/** Control groups of pods. containerd makes them below one group of the machine, and a cluster that is killed leaves them. */
-import { existsSync, readdirSync, rmdirSync } from "node:fs";
+/** Control groups of pods: each kubelet has a group of its own for them, and a cluster that is killed leaves them. */
+import { existsSync, mkdirSync, readdirSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 
 const ROOT = "/sys/fs/cgroup";
-/** containerd's own choice for pods of a kubelet without groups for classes of service. */
-const PARENT = "k8s.io";
 
-/** Remembers the groups that are there; the answer removes those that came later and are empty. */
-export function watchControlGroups(): () => void {
-  const parents = [ROOT, ...readdirSync(ROOT).map((name) => join(ROOT, name))].map((path) => join(path, PARENT));
-  const before = new Set(parents.flatMap((path) => (existsSync(path) ? [path, ...children(path)] : [])));
-  return () => {
-    for (const parent of parents)
-      for (const path of existsSync(parent) ? [...children(parent), parent] : []) if (!before.has(path)) remove(path);
-  };
+/** Makes the group in every hierarchy of the machine. */
+export function makeControlGroup(name: string): void {
+  for (const path of hierarchies()) mkdirSync(join(path, name), { recursive: true });
 }
+
+/** Removes the group with all below it. */
+export function removeControlGroup(name: string): void {
+  for (const path of hierarchies()) if (existsSync(join(path, name))) remove(join(path, name));
+}
+
+/** One for all controllers (version 2), or one for each (version 1). */
+const hierarchies = (): string[] =>
+  existsSync(join(ROOT, "cgroup.controllers"))
+    ? [ROOT]
+    : children(ROOT).filter((path) => existsSync(join(path, "tasks")));
 
 const children = (path: string): string[] =>
   readdirSync(path, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [join(path, entry.name)] : []));
 
-/** The kernel refuses to remove a group with processes: those of another cluster stay. */
+/** Groups are directories of the kernel, which removes them one by one. */
 function remove(path: string): void {
   for (const child of children(path)) remove(child);
-  try {
-    rmdirSync(path);
-  } catch {
-    // in use
-  }
+  rmdirSync(path);
 }

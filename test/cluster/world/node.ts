@@ -38,12 +38,25 @@ export async function startContainerd(clusterDir: string, node: NodeSpec): Promi
   return containerd;
 }
 
-export function startKubelet(clusterDir: string, node: NodeSpec, kubeconfig: string): Program {
+export interface KubeletOptions {
+  kubeconfig: string;
+  /** Of its pods. */
+  cgroup: string;
+}
+
+export function startKubelet(clusterDir: string, node: NodeSpec, { kubeconfig, cgroup }: KubeletOptions): Program {
   const dir = join(clusterDir, node.name);
   const config = join(dir, "kubelet.yaml");
-  writeFileSync(config, JSON.stringify(kubeletConfig(dir, containerdSocket(clusterDir, node), node), null, 2));
+  writeFileSync(
+    config,
+    JSON.stringify(
+      { ...kubeletConfig(dir, containerdSocket(clusterDir, node), node), cgroupRoot: `/${cgroup}` },
+      null,
+      2,
+    ),
+  );
   return new Program({
-    ...{ dir, name: "kubelet" },
+    ...{ dir, name: "kubelet", revived: true },
     args: [
       ...["--config", config, "--kubeconfig", kubeconfig, "--root-dir", join(dir, "kubelet")],
       ...["--cert-dir", join(dir, "kubelet-certificates"), "--hostname-override", node.name, "--node-ip", node.ip],
@@ -102,7 +115,7 @@ const kubeletConfig = (dir: string, socket: string, { ip, port }: NodeSpec): obj
   authorization: { mode: "AlwaysAllow" },
   containerRuntimeEndpoint: `unix://${socket}`,
   cgroupDriver: "cgroupfs",
-  cgroupsPerQOS: false,
+  cgroupsPerQOS: true,
   enforceNodeAllocatable: [],
   failCgroupV1: false,
   failSwapOn: false,

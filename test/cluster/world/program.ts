@@ -11,23 +11,27 @@ export interface ProgramOptions {
   name: string;
   args: readonly string[];
   env?: Readonly<Record<string, string>>;
-  user?: { uid: number; gid: number };
+  /** Start it again whenever it ends by itself, as the init of a machine does. */
+  revived?: boolean;
 }
+
+const REVIVE_MS = 500;
 
 export class Program {
   readonly name: string;
   readonly #options: ProgramOptions;
   #child: ChildProcess;
+  #stopped = false;
 
   constructor(options: ProgramOptions) {
     this.name = options.name;
     this.#options = options;
-    this.#child = start(options);
+    this.#child = this.#spawn();
   }
 
   /** Throws with the end of the output once the program has ended by itself. */
   check(): void {
-    if (this.#alive()) return;
+    if (this.#alive() || this.#options.revived) return;
     throw new Error(`${this.name} ended with ${this.#child.exitCode ?? this.#child.signalCode}:\n${this.output()}`);
   }
 
@@ -36,6 +40,7 @@ export class Program {
   }
 
   async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+    this.#stopped = true;
     if (!this.#alive()) return;
     const ended = once(this.#child, "exit");
     this.#child.kill(signal);
@@ -43,7 +48,8 @@ export class Program {
   }
 
   start(): void {
-    this.#child = start(this.#options);
+    this.#stopped = false;
+    this.#child = this.#spawn();
   }
 
   /** Ends the program without warning and starts it again. */
@@ -52,15 +58,24 @@ export class Program {
     this.start();
   }
 
+  #spawn(): ChildProcess {
+    const child = launch(this.#options);
+    const revive = (): void => {
+      if (!this.#stopped && this.#child === child) this.#child = this.#spawn();
+    };
+    if (this.#options.revived) child.once("exit", () => setTimeout(revive, REVIVE_MS).unref());
+    return child;
+  }
+
   #alive(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 }
 
-function start({ dir, name, args, env, user }: ProgramOptions): ChildProcess {
+function launch({ dir, name, args, env }: ProgramOptions): ChildProcess {
   const log = openSync(join(dir, `${name}.log`), "a");
   const child = spawn(name, args, {
-    ...{ cwd: dir, stdio: ["ignore", log, log], ...user },
+    ...{ cwd: dir, stdio: ["ignore", log, log] },
     env: { PATH, HOME: dir, LANG: "C.UTF-8", ...env },
   });
   closeSync(log);
