@@ -22,7 +22,7 @@ export function conformance(get: () => Cluster): void {
       kubeconfig = await restrictedAccount(get());
     });
     driverConformance("kubernetes", {
-      capabilities: ["volumes"],
+      capabilities: ["volumes", "freezing"],
       // What a workload may use is reserved for it, and the nodes have the processors of this machine.
       limits: { memoryMb: 256, cpus: 0.2 },
       open: () => harness(() => kubeconfig, "berth"),
