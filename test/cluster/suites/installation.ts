@@ -68,6 +68,7 @@ export async function installBerth(cluster: Cluster): Promise<Installation> {
   };
   await until("two servers are ready", async () => (await servers()).length === 2);
   const service = await cluster.look<{ spec: { clusterIP: string } }>("get", "service", "berth", "-n", NAMESPACE);
+  await until("the service leads to them", async () => (await fetch(`http://${service.spec.clusterIP}/readyz`)).ok);
   return {
     ...{ postgres, servers },
     upgrade: async () => {
