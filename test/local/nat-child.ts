@@ -36,6 +36,7 @@ const RULED = compileNetwork({ proxy: { allowedDomains: ["good.test"] } });
 const ruled = new Set(["ruled"]);
 const listeners = new Set<(uid: string) => void>();
 const refused: string[] = [];
+const counted: string[] = [];
 const driver = await machine.open({
   poolSize: 1,
   egress: {
@@ -47,6 +48,7 @@ const driver = await machine.open({
       },
     },
     resolve: async () => ["203.0.113.2"],
+    onBytes: (uid) => counted.push(uid),
     onRefused: (uid, { host, port }) => refused.push(`${uid} ${host}:${port}`),
   },
 });
@@ -108,6 +110,7 @@ async function lookAtRules(one: Observed): Promise<void> {
   assert.match(await tls("bad.test"), /ACCESS_DENIED/);
   const script = `const r = new (require("dns").Resolver)(); r.setServers(["198.18.0.1"]); r.resolve4("bad.test", e => console.log(e.code))`;
   assert.equal((await run(box, `node -e '${script}'`)).output.trim(), "EREFUSED");
+  assert.deepEqual(counted, [], "bytes through the workload's own interface are counted there");
   assert.deepEqual(refused, ["ruled bad.test:80", "ruled bad.test:443"]);
 
   // A change holds for what runs, in both directions.

@@ -29,6 +29,8 @@ export interface Admitted {
   target: Target;
   addresses: string[];
   rules: WorkloadRules;
+  /** The client's bytes came through the workload's own interface, which counts them. */
+  countedThere?: boolean;
 }
 
 const CONNECT_WAIT_MS = 10_000;
@@ -81,7 +83,10 @@ export class Dialler {
   }
 
   /** Connects to a destination that was admitted. */
-  async dial(uid: string, { target, addresses, rules }: Admitted): Promise<OpenConnection | EgressRefusal> {
+  async dial(
+    uid: string,
+    { target, addresses, rules, countedThere }: Admitted,
+  ): Promise<OpenConnection | EgressRefusal> {
     const dialling = this.#dialling.get(uid) ?? 0;
     if ((this.#open.get(uid)?.size ?? 0) + dialling >= CONNECTIONS_MAX)
       return refusal(429, "too_many_connections", "Too many connections.");
@@ -92,7 +97,7 @@ export class Dialler {
     else this.#dialling.delete(uid);
     if (isRefusal(dialled)) return dialled;
     const connection: OpenConnection = { target, ...dialled, checked: false };
-    this.#keep(uid, connection);
+    this.#keep(uid, connection, !countedThere);
     // The rules may have changed while the connection was made.
     if ((await this.rulesOf(uid).catch(() => null)) !== rules) await this.#recheck(uid);
     return connection;
@@ -125,13 +130,13 @@ export class Dialler {
     for (const connections of this.#open.values()) for (const { socket } of connections) socket.destroy();
   }
 
-  #keep(uid: string, connection: OpenConnection): void {
+  #keep(uid: string, connection: OpenConnection, counts: boolean): void {
     const { socket } = connection;
     const connections = this.#open.get(uid) ?? new Set();
     this.#open.set(uid, connections.add(connection));
-    const report = meter(socket, (sent, received) => this.#options.onBytes?.(uid, sent, received));
+    const report = counts ? meter(socket, (sent, received) => this.#options.onBytes?.(uid, sent, received)) : null;
     socket.once("close", () => {
-      report();
+      report?.();
       connections.delete(connection);
       if (connections.size === 0 && this.#open.get(uid) === connections) this.#open.delete(uid);
     });

@@ -106,6 +106,7 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
     const target = host && !host.address ? { host, port } : null;
     const admitted = target && (await dialler.admit(uid, target));
     if (!admitted || isRefusal(admitted)) return void client.end(flight.protocol === "tls" ? ACCESS_DENIED : "");
+    admitted.countedThere = true;
     const connection = await dialler.dial(uid, admitted);
     if (isRefusal(connection)) return void client.destroy();
     if (client.destroyed) return void connection.socket.destroy();
@@ -149,6 +150,7 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
     if (isRefusal(admitted)) return refuse(sink, admitted);
     // The address of the request decides, whatever its Host header says.
     incoming.headers.host = new URL(url).host;
+    admitted.countedThere = isLed;
     const passage = openPassage(dialler, { uid, admitted, secure: false, keepAlive: false });
     await forward(dialler, passage, path, incoming, sink);
   }
