@@ -10,6 +10,12 @@ export interface OwnTab {
   Page: ComponentType<{ workload: Workload; resource: unknown }>;
 }
 
+const LOGS: OwnTab = {
+  id: "logs",
+  title: "Logs",
+  Page: lazy(async () => (await import("../logs/logs-page.tsx")).LogsTab),
+};
+
 export const OWN_TABS: Readonly<Record<string, readonly OwnTab[]>> = {
   sandbox: [
     {
@@ -23,13 +29,16 @@ export const OWN_TABS: Readonly<Record<string, readonly OwnTab[]>> = {
       title: "Processes",
       Page: lazy(async () => (await import("../sandbox/processes.tsx")).ProcessesTab),
     },
-    { id: "logs", title: "Logs", Page: lazy(async () => (await import("../logs/logs-page.tsx")).LogsTab) },
+    LOGS,
   ],
   model: [{ id: "chat", title: "Chat", Page: lazy(async () => (await import("../model/chat.tsx")).ChatTab) }],
-  ...Object.fromEntries(
-    ["agent", "function", "job", "application"].map((kind) => [
-      kind,
-      [{ id: "logs", title: "Logs", Page: lazy(async () => (await import("../logs/logs-page.tsx")).LogsTab) }],
-    ]),
-  ),
+  job: [
+    {
+      id: "executions",
+      title: "Executions",
+      Page: lazy(async () => (await import("../job/executions.tsx")).ExecutionsTab),
+    },
+    LOGS,
+  ],
+  ...Object.fromEntries(["agent", "function", "application"].map((kind) => [kind, [LOGS]])),
 };
