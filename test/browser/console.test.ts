@@ -54,8 +54,10 @@ describe("the console", { skip: chromium.skip }, () => {
   test("a model is made with a form, found in its list, changed as YAML and deleted, by keyboard", () =>
     visit(async (page) => {
       await heading(page, "Home");
-      await page.keyboard.press("g");
-      await page.keyboard.press("m");
+      await page.keyboard.press("Control+k");
+      await page.keyboard.type("models");
+      await page.getByRole("option", { name: "Models go" }).waitFor();
+      await page.keyboard.press("Enter");
       await heading(page, "Models");
       await page.getByText("No models yet").waitFor();
       await look(page);
