@@ -97,8 +97,11 @@ for (const source of databases.all) {
         // The admin's key of the source is valid here, and everything is as it was.
         for (const path of ["/drives?limit=200&sort=name:asc", "/agents/agent?show_secrets=true", "/workspaces"]) {
           const [before, now] = await Promise.all([call(platform, "GET", path), call(restored, "GET", path)]);
+          // The server of the copy is another node, so its answers name the node that has a resource.
           const plain = (body: unknown): unknown =>
-            JSON.parse(JSON.stringify(body).replaceAll(restored.url, platform.url));
+            JSON.parse(JSON.stringify(body).replaceAll(restored.url, platform.url), (key, value) =>
+              key === "node" ? undefined : value,
+            );
           assert.equal(now.status, 200);
           assert.deepEqual(plain(now.body.data ?? now.body), before.body.data ?? before.body);
         }
