@@ -196,12 +196,13 @@ export class LocalDriver implements Driver {
       usersOf: (volume) => this.#fleet.usersOf(volume),
     });
     this.#freezing = new LocalFreezing(this.#fleet, this.#serial);
-    this.#snapshots = new LocalSnapshots({
-      dir: this.#path("snapshots"),
-      fleet: this.#fleet,
-      serial: this.#serial,
+    const disks = {
       copyTree: treeCopier(machine, parts.base.parts),
-      expose: (dir) => this.#disks.expose(dir),
+      expose: (dir: string) => this.#disks.expose(dir),
+    };
+    this.#snapshots = new LocalSnapshots({
+      ...{ dir: this.#path("snapshots"), fleet: this.#fleet, serial: this.#serial },
+      ...disks,
     });
     const unpack = openCage(machine, imageStore.programRoot(parts.images));
     const layersInUse = (): Set<string> => this.#layersInUse();
@@ -215,7 +216,7 @@ export class LocalDriver implements Driver {
         ...{ store: parts.images, machine, unpack, layersInUse },
         unstock: (isGone) => this.#fleet.unstock(isGone),
       }),
-      building: new LocalBuilding({ store: parts.images, fleet: this.#fleet, serial: this.#serial }),
+      building: new LocalBuilding({ store: parts.images, disks, fleet: this.#fleet, serial: this.#serial }),
       unpacking: {
         unpack: (archive, target, limits, options = {}) =>
           unpack({ work: { kind: "files", limits }, archive, target }, options),

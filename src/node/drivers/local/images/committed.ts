@@ -1,13 +1,16 @@
 /**
- * Images that are made on this machine: the files that a workload wrote are moved into the layer store as they lie,
- * with the marks that the kernel made for removed files. The files are untrusted: no link in them is followed.
+ * Images that are made on this machine: the files that a workload wrote become a layer, with the marks that the kernel
+ * made for removed files. They are moved as they lie, or copied out of the workload's disk. The files are untrusted: no
+ * link in them is followed.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, lstatSync, readdirSync, renameSync, rmdirSync, unlinkSync } from "node:fs";
+import { lstatSync, readdirSync, renameSync, rmdirSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
+import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Image, ImageDocument } from "../../../capabilities/images.ts";
 import { AWAKE_FIFO } from "../../common/daemon-config.ts";
+import type { CopyTree } from "../storage/tree-copy.ts";
 import { folderBytes } from "../storage/volumes.ts";
 import type { WorkloadRecord } from "../workload/record.ts";
 import { makeFolder } from "./base-image.ts";
@@ -22,6 +25,7 @@ import {
   type Manifest,
   resolveImage,
   saveManifest,
+  unfinished,
 } from "./images.ts";
 
 /** As many as images of registries have. */
@@ -33,10 +37,17 @@ export function deriveImage(store: ImageStore, name: string, from: string | null
   return keepImage(store, name, from === null ? { layers: [] } : filesOf(store, from), document);
 }
 
+/** How the files on the disk of a workload are reached. */
+export interface DiskAccess {
+  /** Shows the disk at `fs` of the workload's folder until `release`. */
+  expose(dir: string): Promise<{ release: () => Promise<void> }>;
+  copyTree: CopyTree;
+}
+
 /** `dir`: the folder of an ended workload. */
 export async function commitWorkload(
-  store: ImageStore,
-  { dir, record }: { dir: string; record: Pick<WorkloadRecord, "image" | "parts"> },
+  { store, disks }: { store: ImageStore; disks: DiskAccess },
+  { dir, record }: { dir: string; record: Pick<WorkloadRecord, "image" | "parts" | "disk"> },
   name: string,
   document: ImageDocument,
   mountPoints: readonly string[],
@@ -44,14 +55,50 @@ export async function commitWorkload(
   const below = filesOf(store, record.image);
   if (below.layers.length >= LAYERS_MAX)
     throw new PlatformError("bad_request", `An image has at most ${LAYERS_MAX} layers.`);
-  const upper = gather(dir, record.parts);
-  removeFifo(upper, AWAKE_FIFO);
-  for (const path of mountPoints) removeEmpty(upper, path);
-  const sizeBytes = await folderBytes(upper);
+  const { layer, sizeBytes } = record.disk
+    ? await copiedFrom(dir, record.parts, mountPoints, unfinished(store, "commit"), disks)
+    : await movable(dir, record.parts, mountPoints);
   // From here on nothing waits, so that no sweep finds a layer that no manifest names.
   const id = chained(below.layers[0], `sha256:${randomBytes(32).toString("hex")}`);
-  keepLayer(store, id, upper, { opaque: [], sizeBytes, blobs: [] });
+  keepLayer(store, id, layer, { opaque: [], sizeBytes, blobs: [] });
   return keepImage(store, name, { ...below, layers: [id, ...below.layers] }, document);
+}
+
+interface Written {
+  /** Folder on the disk of the layer store. */
+  layer: string;
+  sizeBytes: number;
+}
+
+async function movable(dir: string, parts: WorkloadRecord["parts"], mountPoints: readonly string[]): Promise<Written> {
+  const layer = written(dir, parts, mountPoints);
+  return { layer, sizeBytes: await folderBytes(layer) };
+}
+
+async function copiedFrom(
+  dir: string,
+  parts: WorkloadRecord["parts"],
+  mountPoints: readonly string[],
+  layer: string,
+  { expose, copyTree }: DiskAccess,
+): Promise<Written> {
+  const { release } = await expose(dir);
+  try {
+    return { layer, sizeBytes: await copyTree(written(dir, parts, mountPoints), layer) };
+  } catch (error) {
+    await removeTree(layer);
+    throw error;
+  } finally {
+    await release();
+  }
+}
+
+/** The folder with everything that the workload wrote, and nothing of the platform. */
+function written(dir: string, parts: WorkloadRecord["parts"], mountPoints: readonly string[]): string {
+  const upper = gather(dir, parts);
+  removeFifo(upper, AWAKE_FIFO);
+  for (const path of mountPoints) removeEmpty(upper, path);
+  return upper;
 }
 
 /** The layers that an image consists of. */
@@ -94,7 +141,7 @@ function gather(dir: string, parts: WorkloadRecord["parts"]): string {
     if (readdirSync(upperOf(index)).length === 0) continue;
     const names = at.split("/").filter((name) => name !== "");
     const parents = names.slice(0, -1).map((_, depth) => join(upper, ...names.slice(0, depth + 1)));
-    const strange = parents.find((path) => existsSync(path) && !lstatSync(path).isDirectory());
+    const strange = parents.find((path) => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === false);
     if (strange !== undefined || lstatSync(join(upper, at), { throwIfNoEntry: false }))
       throw new Error(`a workload wrote below the mount at ${at}`);
     if (parents.length > 0) makeFolder(upper, names.slice(0, -1).join("/"));
