@@ -48,6 +48,8 @@ interface Carried {
 }
 
 const HEADERS_WAIT_MS = 30_000;
+/** Connections of one workload that are led here at once; connections through a door have its bound. */
+const LED_MAX = 512;
 const ESTABLISHED = "HTTP/1.1 200 Connection Established\r\n\r\n";
 
 export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
@@ -55,11 +57,13 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
   const owners = new WeakMap<object, string>();
   const passages = new WeakMap<object, Passage>();
   const led = new WeakSet<object>();
+  /** Connections that were led here, by workload. */
+  const ledBy = new Map<string, number>();
   const settings = { requestTimeout: 0, headersTimeout: HEADERS_WAIT_MS };
   /** Takes CONNECT and requests with whole addresses. */
   const door: Server = createServer(settings);
   /** Takes requests inside a tunnel. */
-  const inner: Server = createServer(settings);
+  const inner: Server = createServer({ ...settings, shouldUpgradeCallback: keepsRequestsReadable });
 
   async function tunnel(uid: string, incoming: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
     client.on("error", () => client.destroy()); // the client hung up; the other side follows below
@@ -94,7 +98,10 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
 
   async function transparent(uid: string, port: TransparentPort, client: Socket): Promise<void> {
     client.on("error", () => client.destroy()); // the client hung up; the other side follows below
+    const giveUp = (): void => void client.destroy();
+    client.setTimeout(HEADERS_WAIT_MS, giveUp);
     const flight = await firstFlight(client, Buffer.alloc(0));
+    client.setTimeout(0).removeListener("timeout", giveUp);
     if (flight.protocol === "http" && port === 80) {
       client.unshift(flight.bytes);
       owners.set(client, uid);
@@ -184,6 +191,14 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
       door.emit("connection", socket);
     },
     serveTransparent(uid, port, socket) {
+      const now = ledBy.get(uid) ?? 0;
+      if (now >= LED_MAX) return void socket.destroy();
+      ledBy.set(uid, now + 1);
+      socket.once("close", () => {
+        const left = (ledBy.get(uid) ?? 1) - 1;
+        if (left > 0) ledBy.set(uid, left);
+        else ledBy.delete(uid);
+      });
       transparent(uid, port, socket).catch(() => socket.destroy());
     },
     async stop() {
@@ -192,6 +207,11 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
     },
   };
 }
+
+/** Protocols whose requests nobody would judge. Such an offer is ignored, as servers may do. */
+const HIDING = /(?:^|[,\s])(?:h2c?|http|tls|spdy)(?:[/,\s]|$)/i;
+
+const keepsRequestsReadable = ({ headers }: IncomingMessage): boolean => !HIDING.test(headers.upgrade ?? "");
 
 /** What follows the authority, byte for byte. */
 const pathOf = (url: string): string => /^http:\/\/[^/?#]*([^#]*)/i.exec(url)?.[1]?.replace(/^(?!\/)/, "/") ?? "/";

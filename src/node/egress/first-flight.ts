@@ -4,7 +4,8 @@ import { type ClientHello, HELLO_BYTES_MAX, readClientHello } from "./client-hel
 
 export type FirstFlight =
   | { protocol: "tls"; hello: ClientHello; bytes: Buffer }
-  | { protocol: "http" | "other"; bytes: Buffer }
+  /** "unclear": TLS whose first message cannot be read, though a server may read it. */
+  | { protocol: "http" | "other" | "unclear"; bytes: Buffer }
   /** The client ended without a byte, or broke off. */
   | { protocol: "none"; bytes: Buffer };
 
@@ -37,11 +38,15 @@ export function firstFlight(client: Duplex, head: Buffer): Promise<FirstFlight> 
   });
 }
 
+/** Of a handshake, or of an alert or a change of cipher before it, which servers skip. */
+const isTlsRecord = ([type = 0, version]: Buffer): boolean => type >= 20 && type <= 22 && version === 3;
+
 /** Null when more bytes are needed. */
 function classify(bytes: Buffer): FirstFlight | null {
   const hello = readClientHello(bytes);
-  if (hello === "more") return bytes.length > HELLO_BYTES_MAX ? { protocol: "other", bytes } : null;
+  if (hello === "more") return bytes.length > HELLO_BYTES_MAX ? { protocol: "unclear", bytes } : null;
   if (hello !== "other") return { protocol: "tls", hello, bytes };
+  if (isTlsRecord(bytes)) return { protocol: "unclear", bytes };
   const start = bytes.toString("latin1", 0, 33);
   if (METHOD_AND_SPACE.test(start)) return { protocol: "http", bytes };
   return MAYBE_METHOD.test(start) ? null : { protocol: "other", bytes };

@@ -25,6 +25,7 @@ export interface Passage {
 const HOP_BY_HOP = new Set([
   "connection",
   "host",
+  "http2-settings",
   "keep-alive",
   "proxy-authenticate",
   "proxy-authorization",
@@ -35,12 +36,16 @@ const HOP_BY_HOP = new Set([
 ]);
 
 const BROKEN = refusal(502, "connection_broken", "The connection broke.");
+const NOT_A_PATH = refusal(400, "malformed_request", "A request inside a tunnel names a path without a fragment.");
+const REPEATED = refusal(405, "method_refused", "A server repeats such a request as its answer, with its secrets.");
 const MALFORMED_SECRET = refusal(502, "secret_malformed", "A secret of this route cannot be sent in a header.");
 const UNREADABLE_ANSWER = refusal(
   502,
   "answer_not_readable",
   "The answer is compressed, so its secrets cannot be redacted, which this route asks for.",
 );
+/** Methods whose answer is the request. */
+const REPEATING = ["TRACE", "TRACK"];
 
 export async function forward(
   dialler: Dialler,
@@ -52,7 +57,8 @@ export async function forward(
   const rules = await judgeRequest(dialler, passage, path, incoming);
   if (isRefusal(rules)) return refuse(sink, rules);
   const routes = routesFor(passage, rules, path, incoming);
-  const secrets = redactable(routes.flatMap((route) => (route.redact ? Object.values(route.secrets) : [])));
+  if (routes.length > 0 && REPEATING.includes(incoming.method ?? "")) return refuse(sink, REPEATED);
+  const secrets = redactedIn(routes);
   const options = outgoingOptions(passage, path, incoming);
   const given = secrets.length > 0 ? withoutHeaders(options.headers, UNREADABLE) : options.headers;
   const injected = await inject(routes, given, (bytesMax) => readWhole(incoming, bytesMax)).catch(() => null);
@@ -76,11 +82,12 @@ export async function forward(
       return void answered.pipe(sink.body);
     }
     const shown = withoutHeaders(headers, /^content-length$/i).map((text) => redactText(text, secrets));
-    sink.begin(statusCode, statusMessage, shown);
+    sink.begin(statusCode, redactText(statusMessage, secrets), shown);
     answered.pipe(redactor(secrets)).pipe(sink.body);
   });
   if (injected.body) outgoing.end(injected.body);
-  else incoming.pipe(outgoing);
+  else if (isFramed(injected.headers)) incoming.pipe(outgoing);
+  else outgoing.end();
 }
 
 /** Secrets travel over TLS only. */
@@ -90,6 +97,16 @@ const routesFor = (
   path: string,
   { method = "GET" }: Incoming,
 ): Route[] => (secure ? routes.find(admitted.target.host, { method, path }) : []);
+
+/** Whether a body follows. Without these headers the server would read a body as the next request. */
+const isFramed = (headers: readonly string[]): boolean =>
+  headers.some((name, index) => index % 2 === 0 && FRAMING.test(name));
+
+const FRAMING = /^(?:content-length|transfer-encoding)$/i;
+
+/** The secrets that the answer must not show. */
+const redactedIn = (routes: readonly Route[]): string[] =>
+  redactable(routes.flatMap((route) => (route.redact ? Object.values(route.secrets) : [])));
 
 /** Headers of a request whose answer could not be searched for secrets. */
 const UNREADABLE = /^(?:accept-encoding|range|if-range)$/i;
@@ -111,7 +128,10 @@ export async function forwardUpgrade(
   if (isRefusal(rules)) return void client.end(rawAnswer(rules));
   const options = outgoingOptions(passage, path, incoming);
   const routes = routesFor(passage, rules, path, incoming);
-  const injected = await inject(routes, options.headers, async () => null).catch(() => null);
+  if (routes.length > 0 && REPEATING.includes(incoming.method ?? "")) return void client.end(rawAnswer(REPEATED));
+  const secrets = redactedIn(routes);
+  const given = secrets.length > 0 ? withoutHeaders(options.headers, UNREADABLE) : options.headers;
+  const injected = await inject(routes, given, async () => null).catch(() => null);
   if (!injected) return void client.end(rawAnswer(MALFORMED_SECRET));
   const outgoing = request({
     ...options,
@@ -120,11 +140,16 @@ export async function forwardUpgrade(
   client.once("close", () => outgoing.destroy());
   outgoing.once("error", (error) => client.end(rawAnswer(refusalOf(error))));
   outgoing.once("response", (answered) => {
-    client.write(rawHead(answered, ["connection", "close"]));
-    answered.pipe(client);
+    if (secrets.length > 0 && answered.headers["content-encoding"] !== undefined) {
+      outgoing.destroy();
+      return void client.end(rawAnswer(UNREADABLE_ANSWER));
+    }
+    client.write(redactText(rawHead(answered, ["connection", "close"], FRAMING), secrets));
+    answered.pipe(redactor(secrets)).pipe(client);
   });
   outgoing.once("upgrade", (answered, upstream, first) => {
-    client.write(rawHead(answered, ["connection", "upgrade", "upgrade", answered.headers.upgrade ?? ""]));
+    const more = ["connection", "upgrade", "upgrade", answered.headers.upgrade ?? ""];
+    client.write(redactText(rawHead(answered, more), secrets));
     if (head.length > 0) upstream.write(head);
     if (first.length > 0) client.write(first);
     join(client, upstream);
@@ -148,11 +173,18 @@ async function judgeRequest(
   incoming: Incoming,
 ): Promise<WorkloadRules | EgressRefusal> {
   const { target } = admitted;
-  const rules = await dialler.admitRequest(uid, admitted, { method: incoming.method ?? "GET", path });
+  const http = { method: incoming.method ?? "GET", path };
+  // In the absolute form a server would take the host from the target and not from the header.
+  if (!/^\/[^#]*$/.test(path) && !(http.method === "OPTIONS" && path === "*")) return NOT_A_PATH;
+  const rules = await dialler.admitRequest(uid, admitted, http);
   if (isRefusal(rules)) return rules;
   const named = parseHostHeader(hostHeaderOf(incoming));
   if (named?.text === target.host.text) return rules;
-  const listed = named && target.host.address ? rules.policy.judgeName(named) : null;
+  const { address } = target.host;
+  const listed =
+    named && address
+      ? rules.policy.judge({ ...{ host: named, port: target.port, address, http }, transport: "tcp" })
+      : null;
   if (listed?.allowed) return rules;
   const refused =
     listed && named ? refusedBy(named.text, listed.rule) : refusedBy(named?.text ?? "The request", HOST_MISMATCH);
@@ -174,8 +206,12 @@ function outgoingOptions(
 
 export const refusalOf = (error: Error): EgressRefusal => (error instanceof RefusalError ? error.refusal : BROKEN);
 
-function rawHead({ statusCode = 502, statusMessage = "", rawHeaders }: IncomingMessage, more: string[]): string {
-  const headers = [...passedOn(rawHeaders), ...more];
+function rawHead(
+  { statusCode = 502, statusMessage = "", rawHeaders }: IncomingMessage,
+  more: string[],
+  dropped = /^$/,
+): string {
+  const headers = [...withoutHeaders(passedOn(rawHeaders), dropped), ...more];
   const lines = headers.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${headers[index + 1]}`] : []));
   return `HTTP/1.1 ${statusCode} ${statusMessage}\r\n${lines.join("\r\n")}\r\n\r\n`;
 }

@@ -269,3 +269,71 @@ describe("nothing else gets a secret", () => {
     assert.equal(seen.length, 0);
   });
 });
+
+describe("requests in disguise", () => {
+  const rules = [{ action: "deny" as const, methods: ["DELETE"], path: "/keep*" }];
+
+  test("a body of a request that has none by custom is never read as a second request", async (t) => {
+    const { secure, seen, port } = await routedPlace(t, undefined, { ...NETWORK, firewall: { rules } });
+    const stream = await secure("api.test", { alpn: ["h2"] });
+    const client = connectHttp2(`https://api.test:${port}`, { createConnection: () => stream });
+    t.after(() => client.destroy());
+    for (const method of ["GET", "HEAD", "OPTIONS", "DELETE"]) {
+      const sent = client.request({ ":path": "/first", ":method": method }, { endStream: false });
+      sent.end(`DELETE /keep HTTP/1.1\r\nHost: plain.test\r\n\r\n`);
+      for await (const _ of sent);
+    }
+    assert.deepEqual(
+      seen.map(({ method, url }) => `${method} ${url}`),
+      ["GET /first", "HEAD /first", "OPTIONS /first", "DELETE /first"],
+    );
+  });
+
+  test("a request inside a tunnel names a path, not an address", async (t) => {
+    const { ask, seen, port } = await routedPlace(t, undefined, { ...NETWORK, firewall: { rules } });
+    for (const path of [`https://plain.test:${port}/`, `http://api.test:${port}/keep`, "/v1/#/../../keep"]) {
+      const { status, headers } = await ask("api.test", { method: "DELETE", path });
+      assert.deepEqual([status, headers["proxy-error"]], [400, "malformed_request"], path);
+    }
+    const { status } = await ask("api.test", { method: "OPTIONS", path: "*" });
+    assert.deepEqual([status, seen.map(({ url }) => url)], [200, ["*"]]);
+  });
+
+  test("a request that a server repeats as its answer gets no secret", async (t) => {
+    const { ask, seen } = await routedPlace(t);
+    const { status, headers } = await ask("api.test", { method: "TRACE" });
+    assert.deepEqual([status, headers["proxy-error"], seen.length], [405, "method_refused", 0]);
+    assert.equal((await ask("methods.test", { method: "TRACE" })).status, 200);
+  });
+
+  test("an offer of a protocol that hides requests is ignored; an offer keeps no answer from being redacted", async (t) => {
+    const { ask, seen } = await routedPlace(t, ({ headers: { authorization = "" } }, response) => {
+      response.writeHead(200, `it is ${authorization}`, { "x-echo": authorization });
+      response.write(authorization.slice(0, 5));
+      setImmediate(() => response.end(authorization.slice(5)));
+    });
+    const offers = ["h2c", "websocket, H2C", "HTTP/2.0", "TLS/1.2"];
+    for (const upgrade of offers) await ask("api.test", { headers: { connection: "Upgrade", upgrade } });
+    assert.deepEqual(
+      seen.map(({ headers }) => headers.upgrade),
+      offers.map(() => undefined),
+    );
+    const { text, headers } = await ask("echo.test", { headers: { connection: "Upgrade", upgrade: "websocket" } });
+    assert.deepEqual([text, headers["x-echo"]], ["[redacted]", "[redacted]"]);
+  });
+
+  test("TLS whose first message cannot be read is refused", async (t) => {
+    const { tunnel, seen, port, server } = await routedPlace(t);
+    let connections = 0;
+    server.on("secureConnection", () => {
+      connections += 1;
+    });
+    const { socket } = await tunnel(`api.test:${port}`);
+    const record = Buffer.concat([Buffer.from([22, 3, 1, 0x40, 0]), Buffer.from([1, 1, 0, 0]), Buffer.alloc(16_380)]);
+    socket.resume();
+    socket.write(record);
+    const [alert] = (await once(socket, "data")) as [Buffer];
+    assert.equal(alert.toString("hex"), "15030300020231");
+    assert.deepEqual([seen.length, connections], [0, 0]);
+  });
+});

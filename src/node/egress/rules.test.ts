@@ -15,6 +15,7 @@ import { flightRefusal } from "./tunnel.ts";
 const authority = testAuthority();
 const ALLOW = { proxy: { allowedDomains: ["good.test"] } };
 const DENY = { proxy: { forbiddenDomains: ["bad.test"] } };
+const DENY_RULE = { firewall: { rules: [{ action: "deny" as const, domains: ["bad.test"] }] } };
 
 /** A TLS server that answers with the name it was asked for, and counts connections. */
 function tlsServer() {
@@ -84,6 +85,7 @@ describe("TLS in a tunnel", () => {
     ["no host, with a deny-list", DENY, "good.test", "", /^hello nobody$/],
     ["a forbidden host behind an address", DENY, "127.0.0.1", "bad.test", /^ERR_SSL/],
     ["another host behind an address", DENY, "127.0.0.1", "good.test", /^hello good\.test$/],
+    ["a host that a rule denies behind an address", DENY_RULE, "127.0.0.1", "bad.test", /^ERR_SSL/],
     ["without rules", {}, "good.test", "bad.test", /^hello bad\.test$/],
   ];
   for (const [why, network, host, servername, seen] of CASES)

@@ -48,11 +48,11 @@ export async function checkedTunnel(
     return void upstream.destroy();
   }
   if (flight.protocol === "http") return onRequests(flight);
-  const rule = reads ? nameRefusal(flight, target) : flightRefusal(flight, target, policy);
+  const rule = reads && flight.protocol === "tls" ? nameRefusal(flight, target) : flightRefusal(flight, target, policy);
   if (rule !== null) {
     onRefused(rule);
     upstream.destroy();
-    return void (flight.protocol === "tls" ? client.end(ACCESS_DENIED) : client.destroy());
+    return void (["tls", "unclear"].includes(flight.protocol) ? client.end(ACCESS_DENIED) : client.destroy());
   }
   connection.checked = true;
   if (reads && flight.protocol === "tls") return onRequests(flight);
@@ -69,6 +69,7 @@ function nameRefusal(flight: FirstFlight, { host }: Target): string | null {
 
 /** The rule against these first bytes; null when there is none. */
 export function flightRefusal(flight: FirstFlight, { host, port }: Target, policy: OutboundPolicy): string | null {
+  if (flight.protocol === "unclear") return "the rule that the first message of TLS can be read";
   if (flight.protocol !== "tls")
     return flight.protocol === "other" && policy.listsNames && !host.address && NAMED_PORTS.includes(port)
       ? "the rule that a connection with a list of allowed domains tells its host"
@@ -82,6 +83,6 @@ export function flightRefusal(flight: FirstFlight, { host, port }: Target, polic
   const asked = parseHost(serverName);
   if (asked?.text === host.text) return null;
   if (!asked || !host.address) return HOST_MISMATCH;
-  const listed = policy.judgeName(asked);
+  const listed = policy.judge({ ...{ host: asked, port, address: host.address }, transport: "tcp" });
   return listed.allowed ? null : listed.rule;
 }

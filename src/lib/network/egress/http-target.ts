@@ -19,16 +19,14 @@ export function plainRequestPath(path: string): string {
   for (let round = 0; round < 3; round++) plain = decoded(plain);
   const parts: string[] = [];
   for (const part of plain.replaceAll("\\", "/").split("/")) {
-    if (part === "..") parts.pop();
-    else if (part !== "" && part !== ".") parts.push(part);
+    // Some servers drop what follows a semicolon before they resolve dots.
+    const [dots = ""] = part.split(";", 1);
+    if (dots === "..") parts.pop();
+    else if (part !== "" && dots !== ".") parts.push(part);
   }
   return `/${parts.join("/")}${plain.length > 1 && plain.endsWith("/") && parts.length > 0 ? "/" : ""}`;
 }
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
+/** Escapes that are no UTF-8 keep none of the others from being decoded. */
+const decoded = (text: string): string =>
+  text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => Buffer.from(escapes.replaceAll("%", ""), "hex").toString());

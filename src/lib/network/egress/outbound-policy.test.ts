@@ -115,6 +115,18 @@ const TABLE: readonly [why: string, rules: OutboundPolicy, asked: Asked, verdict
     { host: "api.test", http: ["DELETE", "/v2/%2e%2e//v1/x?q"] },
     "spec.network.firewall.rules[4]",
   ],
+  [
+    "a path in disguise behind an escape that is no text",
+    ranges,
+    { host: "api.test", http: ["DELETE", "/%761/%ff/../x"] },
+    "spec.network.firewall.rules[4]",
+  ],
+  [
+    "dots with a parameter",
+    ranges,
+    { host: "api.test", http: ["DELETE", "/v2/..;x/v1/x"] },
+    "spec.network.firewall.rules[4]",
+  ],
   ["another method", ranges, { host: "api.test", http: ["GET", "/v1/x"] }, "allowed"],
   ["another path", ranges, { host: "api.test", http: ["DELETE", "/v2"] }, "allowed"],
   ["a tunnel, whose requests cannot be read", ranges, { host: "api.test" }, "allowed"],
