@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Root, roomsOf } from "./rooms.ts";
+import { type Root, roomsOf, rootOf } from "./rooms.ts";
 
 const root = (usedBytes: number, freeBytes: number, pendingBytes = 0): Root => ({ usedBytes, freeBytes, pendingBytes });
 const GUARANTEED = 100;
@@ -30,4 +30,13 @@ test("rooms: whoever writes without end leaves others what they are guaranteed",
     assert.ok(rooms.reduce((sum, each) => sum + each, 0) <= available, "together never more than there is");
     assert.ok((rooms[1] ?? 0) >= 89, `look ${look}: ${rooms[1]}`);
   }
+});
+
+test("rooms: a workload whose first process has another root is bounded by its size and its file", () => {
+  const [overlay, tmpfs] = [0x794c7630, 0x01021994];
+  const told = { type: overlay, blocks: 1000, bfree: 400, bsize: 4096 };
+  assert.deepEqual(rootOf(told, 4_200_000, 2_400_000), root(2_457_600, 1_638_400, 57_600));
+  const bounded = root(2_400_000, 1_800_000);
+  assert.deepEqual(rootOf({ ...told, type: tmpfs, bfree: 0 }, 4_200_000, 2_400_000), bounded);
+  assert.deepEqual(rootOf(null, 4_200_000, 2_400_000), bounded);
 });

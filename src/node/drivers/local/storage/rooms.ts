@@ -17,6 +17,28 @@ export interface Root {
   pendingBytes: number;
 }
 
+/** What the kernel tells of the root of a workload's first process. */
+interface Told {
+  type: number;
+  blocks: number;
+  bfree: number;
+  bsize: number;
+}
+
+const OVERLAY = 0x794c7630;
+
+/**
+ * A workload can lead its first process to another root, such as a tmpfs: then what is told is of another file system,
+ * or nothing is. Its disk counts as empty but for what is in its file, so that its bound is too low rather than too high.
+ */
+export function rootOf(told: Told | null, sizeBytes: number, onDiskBytes: number): Root {
+  if (told?.type !== OVERLAY)
+    return { usedBytes: onDiskBytes, freeBytes: Math.max(0, sizeBytes - onDiskBytes), pendingBytes: 0 };
+  const { blocks, bfree, bsize } = told;
+  const usedBytes = (blocks - bfree) * bsize;
+  return { usedBytes, freeBytes: bfree * bsize, pendingBytes: Math.max(0, usedBytes - onDiskBytes) };
+}
+
 export const GUARANTEED_BYTES = 256 * 1024 * 1024;
 
 /** The room of each root, in the same order. `availableBytes`: free on the disk, less what is kept for the server. */

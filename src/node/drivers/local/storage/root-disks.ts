@@ -4,13 +4,13 @@
  * workload ends, however it ends, the kernel unmounts it and frees the loop device.
  */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, statfsSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, type StatsFs, statfsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { DiskMount } from "../workload/launch-program.ts";
 import { type ImageTemplate, readTemplate, writeTemplate } from "./image-template.ts";
 import { deviceAt, makeImage, mountImage, unmountImage } from "./loop-image.ts";
-import { type Root, roomsOf } from "./rooms.ts";
+import { type Root, roomsOf, rootOf } from "./rooms.ts";
 
 /** A root that is mounted in a workload. */
 export interface LiveRoot {
@@ -190,13 +190,15 @@ const reservedFile = (device: string): string => `/sys/fs/ext4/${device}/reserve
 
 const GONE = new Set(["ENOENT", "ESRCH"]);
 
-/** Null for a workload that has just ended. */
+/** Null for a workload whose folder is gone. */
 function measured(root: LiveRoot): (LiveRoot & Root) | null {
+  const image = statSync(join(root.dir, IMAGE), { throwIfNoEntry: false });
+  return image ? { ...root, ...rootOf(toldOf(root), root.sizeMb * MB, image.blocks * 512) } : null;
+}
+
+function toldOf({ pid }: LiveRoot): StatsFs | null {
   try {
-    const { blocks, bfree, bsize } = statfsSync(`/proc/${root.pid}/root`);
-    const usedBytes = (blocks - bfree) * bsize;
-    const onDisk = statSync(join(root.dir, IMAGE)).blocks * 512;
-    return { ...root, usedBytes, freeBytes: bfree * bsize, pendingBytes: Math.max(0, usedBytes - onDisk) };
+    return statfsSync(`/proc/${pid}/root`);
   } catch (error) {
     // A process that is ending has no root any more.
     if (GONE.has((error as NodeJS.ErrnoException).code ?? "")) return null;
