@@ -102,6 +102,8 @@ suite("the chart", () => {
         assert.ok(![...apiGroups, ...resources, ...verbs].includes("*"));
         if (resources.includes("secrets") && verbs.some((verb) => verb !== "create"))
           assert.deepEqual({ verbs, ...rest }, { verbs: ["get"], resourceNames: ["berth-workload-key"] });
+        if (resources.includes("networkpolicies") && !verbs.includes("create"))
+          assert.deepEqual(rest, { resourceNames: ["berth-workloads"] });
       }
     }
     assert.ok(!all.some(({ object }) => /^Cluster/.test(object.kind)));

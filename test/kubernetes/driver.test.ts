@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { enterGate } from "../../src/lib/network/gate/handshake.ts";
 import { newUid } from "../../src/node/conformance/harness.ts";
 import { dial } from "../../src/node/dial/dial.ts";
 import type { KubernetesDriver } from "../../src/node/drivers/kubernetes/kubernetes-driver.ts";
@@ -214,6 +215,11 @@ describe("the Kubernetes driver", { skip: kubernetesMissing ?? false }, () => {
     forged.write(`platform:${mine.uid}:000000000000 ${"0".repeat(32)} ${"0".repeat(64)}\n`);
     await once(forged.resume(), "close");
     assert.equal(platform.at(-1), other.uid);
+    // The token of one door opens no other: a workload without the way out does not make one.
+    const wayOut = connect(doorPort, "127.0.0.1");
+    t.after(() => wayOut.destroy());
+    const { token, purpose } = doors[0].remote;
+    await assert.rejects(enterGate(wayOut, { token, purpose: purpose.replace("platform:", "egress:") }), /refused/);
   });
 
   test("a workload without a command runs that of its image, as the registry tells", async (t) => {

@@ -7,8 +7,9 @@ const RULES: { resource: string; verbs: string[]; names?: (instance: string) => 
   { resource: "pods/resize", verbs: ["patch"] },
   { resource: "secrets", verbs: ["create"] },
   { resource: "secrets", verbs: ["get"], names: (instance) => `${instance}-workload-key` },
-  { resource: "persistentvolumeclaims", verbs: ["get", "list", "create", "delete", "patch"] },
-  { resource: "networkpolicies", verbs: ["get", "create", "patch"] },
+  { resource: "persistentvolumeclaims", verbs: ["get", "create", "delete", "patch"] },
+  { resource: "networkpolicies", verbs: ["create"] },
+  { resource: "networkpolicies", verbs: ["get", "patch"], names: (instance) => `${instance}-workloads` },
 ];
 
 export const allows = ({ resource, name, sub }: Target, verb: string, instance: string): boolean =>

@@ -32,7 +32,7 @@ export function configOf(spec: WorkloadSpec, record: WorkloadRecord, { tokens, d
   const { drivesFile: _drives, upgradeFile: _upgrade, workDir, exec, ...rest } = usual;
   const door = (name: Door, port: number) => ({
     listen: `127.0.0.1:${port}`,
-    remote: { ...doors, purpose: doorPurpose(name, record), token: tokens.doorOf(record) },
+    remote: { ...doors, purpose: doorPurpose(name, record), token: tokens.doorOf(name, record) },
   });
   return {
     ...rest,

@@ -55,7 +55,7 @@ export class Doors {
     this.#unproven += 1;
     const tokenOf = (purpose: string): string | null => {
       const caller = doorIn(purpose);
-      return caller && tokens.doorOf(caller);
+      return caller && tokens.doorOf(caller.door, caller);
     };
     const entered = await openGate(socket, tokenOf).finally(() => {
       this.#unproven -= 1;

@@ -25,9 +25,9 @@ export class Tokens {
     return this.#derive("gate", uid, id);
   }
 
-  /** Of the doors that the workload calls. */
-  doorOf({ uid, id }: Pick<WorkloadRecord, "uid" | "id">): string {
-    return this.#derive("door", uid, id);
+  /** Of a door that the workload calls. A workload without the way out does not get it with the token of the other. */
+  doorOf(door: Door, { uid, id }: Pick<WorkloadRecord, "uid" | "id">): string {
+    return this.#derive("door", door, uid, id);
   }
 
   #derive(...words: string[]): string {
