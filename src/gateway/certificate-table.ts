@@ -20,7 +20,8 @@ export function createCertificateTable({ store }: { store: Store }): Certificate
       (await store.certificates.list()).filter(({ chain }) => chain !== "").map(({ name }) => name),
     );
     for (const name of contexts.keys()) if (!names.has(name)) contexts.delete(name);
-    for (const name of names) await readOne(name);
+    // A certificate that cannot be used is one domain's trouble and not that of the others.
+    for (const name of names) await readOne(name).catch(() => {});
   }
 
   async function readOne(name: string): Promise<void> {

@@ -20,6 +20,9 @@ import { draftOf } from "../store.ts";
 
 const [HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY] = [1, 3, 4, 6, 7] as const;
 
+const hostsBelow = (domain: string, count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `h${index}.${domain}`);
+
 function frame(type: number, flags: number, stream: number, payload = Buffer.alloc(0)): Buffer {
   const start = Buffer.alloc(9);
   start.writeUIntBE(payload.length, 0, 3);
@@ -216,6 +219,7 @@ suite("HTTPS and HTTP/2", () => {
       [signer.hostCertificate("shop.test", past), /has expired/],
       [{ ...good, key: signer.hostCertificate("shop.test", validity).key }, /does not belong/],
       [{ ...good, certificate: "nothing" }, /must be PEM/],
+      [signer.hostCertificate("shop.test", validity, hostsBelow("shop.test", 100)), /at most 100 names/],
     ] as const) {
       const { status, text } = await upload("shop.test", bad);
       assert.deepEqual([status, why.test(text)], [400, true], text);
@@ -260,6 +264,11 @@ suite("HTTPS and HTTP/2", () => {
     for (const host of ["shop.test", "www.shop.test", "WWW.shop.test"]) await becomes(host, true);
     for (const host of ["a.b.shop.test", "other.test", "localhost"])
       assert.notEqual(await served(host), "Shop CA", host);
+    const more = await upload(
+      "shop.test",
+      signer.hostCertificate("a.shop.test", validity, hostsBelow("shop.test", 98)),
+    );
+    assert.deepEqual([more.status, /at most 100 names/.test(more.text)], [400, true], more.text);
     await call("DELETE", "/customdomains/shop.test/certificates");
     await becomes("www.shop.test", false);
   });

@@ -1,10 +1,14 @@
 /** Certificates that people bring for their domains: which are accepted, and how they are shown. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createSecureContext } from "node:tls";
 import { invalidField } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { CertificateRecord } from "../../store/certificates.ts";
 
 const PEM = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+
+/** Names of a domain's uploaded certificates: every server keeps each of them ready in memory. */
+export const NAMES_MAX = 100;
 
 export interface Uploaded {
   names: string[];
@@ -37,7 +41,18 @@ export function checkedUpload(
   if (names.length === 0) throw invalidField("certificate", "names no host (subjectAltName)");
   if (foreign !== undefined) throw invalidField("certificate", `is for ${foreign}, which is not at or below ${domain}`);
   const text = chain.map((one) => one.toString()).join("");
-  return { names, chain: text, key: key.export({ type: "pkcs8", format: "pem" }).toString(), notBefore, notAfter };
+  const keyText = key.export({ type: "pkcs8", format: "pem" }).toString();
+  requireUsable(text, keyText);
+  return { names, chain: text, key: keyText, notBefore, notAfter };
+}
+
+/** Keys that are too short, for one, can be read and not be served. */
+function requireUsable(cert: string, key: string): void {
+  try {
+    createSecureContext({ cert, key });
+  } catch (error) {
+    throw invalidField("certificate", `cannot be served: ${(error as Error).message}`);
+  }
 }
 
 function parsed<T>(field: string, parse: () => T): T {

@@ -6,7 +6,7 @@ import { application } from "../application/kind.ts";
 import { type Call, type Implementation, type Input, implement, type Platform, workspaceOf } from "../port.ts";
 import { type PresentOptions, toWire } from "../present.ts";
 import { customDomainBehaviour, prepareDomain } from "./behaviour.ts";
-import { checkedUpload, presentCertificate } from "./certificates.ts";
+import { checkedUpload, NAMES_MAX, presentCertificate } from "./certificates.ts";
 import { createDns } from "./dns.ts";
 import { takeBackHosts } from "./hosts-below.ts";
 import {
@@ -97,6 +97,9 @@ export const customDomainHandlers: readonly Implementation[] = [
     if (!isVerified(domain))
       throw new PlatformError("bad_request", `${domain.name} is not verified: only a verified domain serves.`);
     const { names, ...issued } = checkedUpload(call.body, domain.name, deps.clock.now());
+    const uploaded = await uploadedNames(domain, deps);
+    if (new Set([...uploaded, ...names]).size > NAMES_MAX)
+      throw invalidField("certificate", `a domain has certificates for at most ${NAMES_MAX} names`);
     for (const name of names)
       if (!(await mayServe(name.replace(/^\*/, "any"), domain.workspace, deps)))
         throw invalidField("certificate", `is for ${name}, which belongs to another workspace`);
@@ -106,15 +109,18 @@ export const customDomainHandlers: readonly Implementation[] = [
 
   implement(customDomainCertificatesRemove, async (call, deps) => {
     const domain = await find(call, deps);
-    const uploaded = (await deps.store.certificates.list(domain.uid)).filter(({ source }) => source === "upload");
+    const uploaded = await uploadedNames(domain, deps);
     if (uploaded.length === 0) throw notFound("An uploaded certificate");
-    await deps.store.certificates.remove(uploaded.map(({ name }) => name));
+    await deps.store.certificates.remove(uploaded);
     return certificatesOf(domain, deps);
   }),
 ];
 
 const certificatesOf = async ({ uid }: Resource, { store }: Platform) =>
   (await store.certificates.list(uid)).map(presentCertificate);
+
+const uploadedNames = async ({ uid }: Resource, { store }: Platform): Promise<string[]> =>
+  (await store.certificates.list(uid)).filter(({ source }) => source === "upload").map(({ name }) => name);
 
 async function findApplication(
   call: Pick<Call, "workspace" | "operation" | "params">,
