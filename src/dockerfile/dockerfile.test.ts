@@ -174,6 +174,11 @@ test("stages stand on images, on scratch and on each other, and only those that 
   assert.deepEqual([neededStages(tested), tested.stages[0]?.from], [[0, 1], { image: "node:22" }]);
 });
 
+/** A variable of 128 KB, in nine lines. */
+const GROWN = `FROM a\nENV A=${"x".repeat(1000)}\n${"ENV A=$A$A\n".repeat(7)}`;
+const many = (word: string, count: number): string =>
+  Array.from({ length: count }, (_, index) => word.replace("%", String(index))).join(" ");
+
 test("what is not supported is refused by line and word", () => {
   const rows: [string, RegExp][] = [
     ["RUN x", /line 1: 'RUN' comes before the first FROM/],
@@ -201,6 +206,10 @@ test("what is not supported is refused by line and word", () => {
     [`FROM a\n${"RUN x\n".repeat(1001)}`, /more than 1000 instructions/],
     [`FROM a\nENV A=${"x".repeat(200_000)}`, /more than 64 KB/],
     [`FROM a\nENV A=xxxxxxxxxx\n${"ENV A=$A$A$A$A$A$A$A$A\n".repeat(20)}`, /becomes too long/],
+    [`${GROWN}COPY ${"$A ".repeat(15_000)}/t\n`, /line 10: the words of the stage become too long/],
+    [`${GROWN}LABEL ${many("${A}%=1", 5000)}\n`, /line 10: the words of the stage become too long/],
+    [`${GROWN}ENV ${many("B%=$A", 30)}\n`, /line 10: the variables become too long/],
+    [`FROM a\nENV A=${"${B:-".repeat(5000)}x${"}".repeat(5000)}\n`, /line 2: .* nested too deep/],
   ];
   for (const [text, reason] of rows)
     assert.throws(

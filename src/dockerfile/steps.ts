@@ -46,6 +46,11 @@ const PROXY_ARGS = ["HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_P
   name.toLowerCase(),
 ]);
 
+/** Characters of all variables together: a command takes no more. */
+const VARIABLES_MAX = 1024 * 1024;
+/** Characters that all words of a stage become: a variable may hold another many times, and a word many variables. */
+const EXPANDED_ALL_MAX = 4 * 1024 * 1024;
+
 /** A stage as far as it has been read. */
 export interface Progress {
   config: BuildConfig;
@@ -54,6 +59,8 @@ export interface Progress {
   steps: Step[];
   notes: string[];
   usedArgs: string[];
+  /** Characters that words of the stage became. */
+  expandedChars: number;
   /** Whether this stage has its own CMD: an ENTRYPOINT drops the one of the base image. */
   ownCmd: boolean;
 }
@@ -73,6 +80,7 @@ export function planStage(dockerfile: Dockerfile, index: number, options: StageO
     steps: [],
     notes: [],
     usedArgs: Object.keys(proxies),
+    expandedChars: 0,
     ownCmd: false,
   };
   for (const instruction of dockerfile.stages[index]?.instructions ?? []) {
@@ -88,6 +96,9 @@ export function planStage(dockerfile: Dockerfile, index: number, options: StageO
     if (instruction.text === "")
       throw new DockerfileRefused(instruction.line, `${instruction.keyword} has no argument.`);
     read(instruction, progress, { dockerfile, index, options });
+    const variables = [...Object.values(progress.config.env), ...Object.values(progress.args)];
+    if (variables.reduce((sum, { length }) => sum + length, 0) > VARIABLES_MAX)
+      throw new DockerfileRefused(instruction.line, "the variables become too long together.");
   }
   const { steps, config, notes, usedArgs } = progress;
   return { steps, config, notes, usedArgs };
@@ -183,8 +194,14 @@ const READERS: Record<string, Reader> = {
 };
 
 /** The values of ENV and ARG so far; ENV counts before ARG. */
-function readingOf({ line }: Instruction, { config, args }: Progress, { dockerfile }: Surroundings): Reading {
-  return { lookup: (name) => config.env[name] ?? args[name], escapeChar: dockerfile.escapeChar, line };
+function readingOf({ line }: Instruction, progress: Progress, { dockerfile }: Surroundings): Reading {
+  const { config, args } = progress;
+  const spend = (chars: number): void => {
+    progress.expandedChars += chars;
+    if (progress.expandedChars > EXPANDED_ALL_MAX)
+      throw new DockerfileRefused(line, "the words of the stage become too long together.");
+  };
+  return { lookup: (name) => config.env[name] ?? args[name], escapeChar: dockerfile.escapeChar, line, spend };
 }
 
 const expanded = (instruction: Instruction, progress: Progress, around: Surroundings): string =>

@@ -8,8 +8,14 @@ export interface Reading {
   lookup: Lookup;
   escapeChar: string;
   line: number;
+  /** Told of the characters that words become. Throws when a stage has had enough of them. */
+  spend?: (chars: number) => void;
+  /** How deep in the defaults of variables a word is. */
+  depth?: number;
 }
 
+/** Deepest `${A:-${B:-…}}`. */
+const DEPTH_MAX = 20;
 /** Longest word after its variables are replaced: a variable may hold itself many times. */
 const EXPANDED_MAX = 256 * 1024;
 
@@ -45,6 +51,7 @@ export function expand(word: string, reading: Reading): string {
     if (out.length > EXPANDED_MAX) throw new DockerfileRefused(reading.line, "a value becomes too long.");
   }
   if (quote !== "") throw new DockerfileRefused(reading.line, `${shown(word)} has a quote without an end.`);
+  reading.spend?.(out.length);
   return out;
 }
 
@@ -67,6 +74,7 @@ export function expandContent(content: string, reading: Reading): string {
     }
     if (out.length > EXPANDED_MAX) throw new DockerfileRefused(reading.line, "a here-document becomes too long.");
   }
+  reading.spend?.(out.length);
   return out;
 }
 
@@ -75,12 +83,13 @@ const RULE = /^(:?[-+?])([\s\S]*)$/;
 
 /** `$NAME`, `${NAME}`, `${NAME:-default}`, `${NAME:+alternative}`, `${NAME:?message}`; the colon may be absent. */
 function variableAt(word: string, at: number, reading: Reading): { value: string; end: number } {
-  const { lookup, line } = reading;
+  const { lookup, line, depth = 0 } = reading;
   if (word[at + 1] !== "{") {
     NAME.lastIndex = at + 1;
     const name = NAME.exec(word)?.[0];
     return name === undefined ? { value: "$", end: at + 1 } : { value: lookup(name) ?? "", end: at + 1 + name.length };
   }
+  if (depth > DEPTH_MAX) throw new DockerfileRefused(line, "defaults of variables are nested too deep.");
   const end = closing(word, at + 1);
   if (end < 0) throw new DockerfileRefused(line, `${shown(word)} has a brace without an end.`);
   const inner = word.slice(at + 2, end);
@@ -93,8 +102,9 @@ function variableAt(word: string, at: number, reading: Reading): { value: string
   if (operator === "")
     throw new DockerfileRefused(line, `${shown(`\${${inner}}`)} is not a form of a variable that is known here.`);
   const isSet = value !== undefined && !(operator.startsWith(":") && value === "");
-  if (operator.endsWith("-")) return { value: isSet ? value : expand(rest, reading), end: end + 1 };
-  if (operator.endsWith("+")) return { value: isSet ? expand(rest, reading) : "", end: end + 1 };
+  const inside = { ...reading, depth: depth + 1 };
+  if (operator.endsWith("-")) return { value: isSet ? value : expand(rest, inside), end: end + 1 };
+  if (operator.endsWith("+")) return { value: isSet ? expand(rest, inside) : "", end: end + 1 };
   if (!isSet) throw new DockerfileRefused(line, `the variable ${name} is not set${rest === "" ? "" : `: ${rest}`}.`);
   return { value, end: end + 1 };
 }
