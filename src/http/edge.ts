@@ -152,7 +152,10 @@ function createTlsPort(options: EdgeOptions, doors: Management): TlsPort {
     plain: (socket) => void (isLocal(socket) ? local : redirect).emit("connection", socket),
   });
   certificate.follow((next) => server.setSecureContext(asNode(next)));
-  const plainPort = createListener((socket) => void redirect.emit("connection", socket));
+  const plainPort = createListener((socket) => {
+    gateway.newcomers.add(socket);
+    redirect.emit("connection", socket);
+  });
   return {
     server: asHttp(server),
     async listen(port) {

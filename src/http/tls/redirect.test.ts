@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { test } from "node:test";
 import { request } from "undici";
 import { createRedirect } from "./redirect.ts";
@@ -27,4 +27,16 @@ test("plain HTTP is redirected to the same address, and only challenges are answ
   assert.match(String(await ask("/", "bad host")), /^400/);
   assert.equal(await ask("/.well-known/acme-challenge/known", "api.example"), "200 known.key");
   assert.match(String(await ask("/.well-known/acme-challenge/other", "api.example")), /^https:/);
+});
+
+test("a client that sends half a request is cut off, also where another server took its connection", async (t) => {
+  const redirect = createRedirect({ port: () => 8443, lifeMs: 50 });
+  const listener = createServer((socket) => void redirect.emit("connection", socket));
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  t.after(() => listener.close());
+  const client = connect((listener.address() as AddressInfo).port, "127.0.0.1");
+  t.after(() => client.destroy());
+  client.resume().write("GET / HT");
+  await once(client, "close");
 });

@@ -3,6 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "../../lib/network/node-http.ts";
 import { SERVER_OPTIONS } from "../attach.ts";
 import { isHost } from "../http1/host-field.ts";
+import { HEAD_WAIT_MS } from "../newcomers.ts";
 import { hostName } from "../route.ts";
 
 const CHALLENGE = "/.well-known/acme-challenge/";
@@ -12,10 +13,19 @@ export interface RedirectOptions {
   port(): number;
   /** The answer to a challenge of a certificate authority; null when nobody waits for one. */
   challengeAnswer?(token: string): Promise<string | null>;
+  /** How long a connection may last in all. */
+  lifeMs?: number;
 }
 
-export function createRedirect({ port, challengeAnswer }: RedirectOptions): Server {
+const LIFE_MS = 2 * HEAD_WAIT_MS;
+
+export function createRedirect({ port, challengeAnswer, lifeMs = LIFE_MS }: RedirectOptions): Server {
   const server = createServer({ ...SERVER_OPTIONS, keepAliveTimeout: 5000 });
+  // Node checks `headersTimeout` only in a server that listens itself.
+  server.on("connection", (socket) => {
+    const timer = setTimeout(() => socket.destroy(), lifeMs).unref();
+    socket.once("close", () => clearTimeout(timer));
+  });
   server.on("request", (req: IncomingMessage, res: ServerResponse) => {
     const token = req.url?.startsWith(CHALLENGE) ? req.url.slice(CHALLENGE.length) : null;
     if (token === null || !challengeAnswer) return redirect(req, res, port());
