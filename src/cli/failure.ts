@@ -34,6 +34,11 @@ const NEXT_BY_STATUS: Record<number, string> = {
   403: "`berth workspaces` shows what these credentials can use",
 };
 
+/** The server answers, with a certificate that this machine does not trust. */
+const CERTIFICATE = /\((?:SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_[A-Z_]+)\)/;
+const NEXT_TRUST =
+  "trust a server that signs its own certificates with `berth trust URL`, or give the authority in NODE_EXTRA_CA_CERTS";
+
 /** The status of an error of the API or of the platform. */
 const statusOf = (error: unknown): number | undefined => {
   const status = (error as { status?: unknown } | null)?.status;
@@ -60,11 +65,14 @@ export function describeFailure(error: unknown): string {
   if (!(error instanceof UsageError) && status === undefined && !isSystemError(error)) {
     return `berth: this is a bug in Berth, please report it\n${error instanceof Error ? error.stack : String(error)}`;
   }
-  const next = error instanceof UsageError ? error.next : NEXT_BY_STATUS[status ?? -1];
+  const next = error instanceof UsageError ? error.next : nextOf(status, (error as Error).message);
   if (codeOf(error) === "workspace_required") return WHICH_WORKSPACE;
   const message = printable(`${(error as Error).message}${requestOf(error)}`);
   return next ? `berth: ${message}\n  next: ${next}` : `berth: ${message}`;
 }
+
+const nextOf = (status: number | undefined, message: string): string | undefined =>
+  status === 0 && CERTIFICATE.test(message) ? NEXT_TRUST : NEXT_BY_STATUS[status ?? -1];
 
 /** A fault of the server is in its log under the id of the request. */
 const requestOf = (error: unknown): string => {

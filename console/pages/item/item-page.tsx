@@ -42,6 +42,7 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
     })),
   ];
   const status = textAt(data?.resource, "status");
+  const isUnknown = data === undefined && error !== undefined;
   return (
     <>
       <div class="page-head">
@@ -57,14 +58,14 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
             },
           }}
         />
-        {kind.verbs.includes("delete") ? (
+        {kind.verbs.includes("delete") && !isUnknown ? (
           <Button kind="danger" unable={noDelete} onClick={() => setDeleting(true)}>
             <Icon name="trash" />
             Delete
           </Button>
         ) : null}
       </div>
-      <Tabs tabs={tabs} label={titleOf(kind.name)} />
+      {isUnknown ? null : <Tabs tabs={tabs} label={titleOf(kind.name)} />}
       {error ? <Failure error={error} /> : null}
       {data === undefined && !error ? <Loading /> : null}
       {data === undefined ? null : ownTab !== undefined ? (

@@ -49,12 +49,13 @@ export function Side({ place }: { place: InsidePlace }) {
         <a class="button bare" href="/oauth/account" title={me?.name ?? ""}>
           Account
         </a>
-        <Button kind="bare" isIcon label="Sign out" onClick={() => void signOut()}>
-          <Icon name="out" />
-        </Button>
         <a class="quiet button bare" href="/docs" target="_blank" rel="noopener">
           Docs
         </a>
+        <span class="grow" />
+        <Button kind="bare" isIcon label="Sign out" onClick={() => void signOut()}>
+          <Icon name="out" />
+        </Button>
         <span class="hidden-visually">Version {settings.version}</span>
       </div>
     </aside>

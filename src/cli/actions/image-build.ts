@@ -14,20 +14,18 @@ import { createReader } from "./logs.ts";
 import { print } from "./show.ts";
 
 interface Image {
-  metadata: { status?: string; events?: { type: string; message?: string }[] };
+  metadata: { status?: string; events?: { type: string; message?: string; time?: string }[] };
 }
 
 const LOOK_MS = 500;
 /** Longest wait: a build may take half an hour, and may wait for others before. */
 const PATIENCE_MS = 60 * 60_000;
-/** Margin for clocks that differ; lines of an earlier build come before the line about the archive. */
-const LOGS_BEFORE_MS = 5000;
 
 export async function buildImage(call: Invocation): Promise<undefined> {
   const { options, context } = call;
   const dir = text(call.args[0]) ?? ".";
   const dockerfile = text(options.file) ?? "Dockerfile";
-  if (!existsSync(join(dir, dockerfile))) throw new UsageError(`there is no ${dockerfile} in ${dir}.`);
+  if (!existsSync(join(dir, dockerfile))) throw new UsageError(`there is no file ${join(dir, dockerfile)}.`);
   const [name = "", tag = "latest", ...more] = (text(options.tag) ?? basename(resolve(dir)).toLowerCase()).split(":");
   if (name === "" || more.length > 0) throw new UsageError("an image is called NAME or NAME:TAG.");
   const resourceType = text(options.type) ?? "sandbox";
@@ -46,7 +44,6 @@ export async function buildImage(call: Invocation): Promise<undefined> {
   if (!url) throw new ApiError({ status: 502, code: "upload", message: "The server gave no upload address." });
   const archive = contextOf(dir, dockerfile);
   context.note(`sending ${Math.ceil(archive.length / 1024)} KB`);
-  const begunMs = context.now();
   const sent = await fetch(url, { method: "PUT", body: archive, headers: { "content-type": "application/gzip" } });
   if (!sent.ok) throw new ApiError({ status: sent.status, code: "upload", message: await sent.text() });
   const logs = createReader(client, operation("logQuery"), {
@@ -56,9 +53,8 @@ export async function buildImage(call: Invocation): Promise<undefined> {
   const follow = async (): Promise<undefined> => {
     for (const endsAt = Date.now() + PATIENCE_MS; Date.now() < endsAt; await pause(LOOK_MS)) {
       const image = (await client.call(operation("imageGet"), { params })) as Image;
-      for (const line of await logs.read(begunMs - LOGS_BEFORE_MS, Number.POSITIVE_INFINITY))
-        context.note(line.message);
       const { status, events = [] } = image.metadata;
+      for (const line of await logs.read(askedAtMs(events), Number.POSITIVE_INFINITY)) context.note(line.message);
       if (status === "FAILED")
         throw new ApiError({
           status: 422,
@@ -79,6 +75,10 @@ export async function buildImage(call: Invocation): Promise<undefined> {
     follow,
   );
 }
+
+/** When the server was asked for the build, by its own clock: older lines belong to an earlier build of the tag. */
+const askedAtMs = (events: NonNullable<Image["metadata"]["events"]>): number =>
+  Date.parse(events.findLast(({ type }) => type === "uploading")?.time ?? "") || 0;
 
 /** `id=NAME,src=FILE` and `id=NAME,env=VARIABLE`, as Docker has them, or `NAME=value`. */
 function secretsOf({ options, context }: Invocation): Record<string, string> {

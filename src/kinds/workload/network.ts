@@ -5,6 +5,7 @@ import { type RoutingSpec, routesOf } from "../../lib/network/egress/routes.ts";
 import { RuleProblem } from "../../lib/network/egress/rule-problem.ts";
 import type { WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
 import type { Input } from "../port.ts";
+import { requireKnownMembers } from "./network-members.ts";
 
 export type NetworkSpec = NetworkRules & { proxy?: RoutingSpec };
 
@@ -23,12 +24,19 @@ export function compileNetwork(own: NetworkSpec, workspace: readonly PlacedRules
 /** Refuses rules that cannot be understood, with the member that holds them. An empty network is no network. */
 export function prepareNetwork({ spec }: Input): void {
   if (spec.network && Object.keys(spec.network).length === 0) delete spec.network;
-  if (spec.network !== undefined) understood(() => compileNetwork(networkOf(spec)));
+  if (spec.network === undefined) return;
+  understood(() => {
+    requireKnownMembers(networkOf(spec), PLACE);
+    compileNetwork(networkOf(spec));
+  });
 }
 
 /** The same for a policy of type network. */
 export const requireNetworkRules = (rules: NetworkRules): void =>
-  understood(() => outboundPolicy([{ place: PLACE, rules }]));
+  understood(() => {
+    requireKnownMembers(rules, PLACE);
+    outboundPolicy([{ place: PLACE, rules }]);
+  });
 
 function understood(compile: () => unknown): void {
   try {

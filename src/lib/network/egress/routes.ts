@@ -78,10 +78,17 @@ function checkedRoute({ headers = {}, body = {}, secrets = {}, redact = false }:
     const path = `${at}.headers.${name}`;
     if (!HEADER_NAME.test(name)) throw new RuleProblem(path, "is not the name of a header");
     if (HEADERS_KEPT.test(name)) throw new RuleProblem(path, "belongs to the connection and cannot be set");
-    if (!HEADER_VALUE.test(value)) throw new RuleProblem(path, "must not hold control characters");
+    if (!HEADER_VALUE.test(value))
+      throw new RuleProblem(
+        path,
+        "must hold no other characters than a header may have: Latin letters, digits and signs",
+      );
     for (const [, secret = ""] of value.matchAll(/\{\{SECRET:([^{}]+)\}\}/g))
       if (!HEADER_VALUE.test(secrets[secret] ?? ""))
-        throw new RuleProblem(`${at}.secrets.${secret}`, "is used in a header and must not hold control characters");
+        throw new RuleProblem(
+          `${at}.secrets.${secret}`,
+          "is used in a header and must hold no other characters than a header may have: Latin letters, digits and signs",
+        );
     texts.push([path, value]);
   }
   collectTexts(body, `${at}.body`, texts);
