@@ -6,7 +6,10 @@ const prepare = (network: object): void => prepareNetwork({ metadata: { name: "b
 
 test("a misspelt member of the outbound rules is refused by its place, since it would leave open what it means to close", () => {
   for (const [network, message] of [
-    [{ proxy: { allowedDomain: ["api.example.com"] } }, /^spec\.network\.proxy\.allowedDomain: .*did you mean allowedDomains/],
+    [
+      { proxy: { allowedDomain: ["api.example.com"] } },
+      /^spec\.network\.proxy\.allowedDomain: .*allowedDomains is probably meant/,
+    ],
     [{ alowedDomains: ["api.example.com"] }, /^spec\.network\.alowedDomains: .*allowedDomains/],
     [{ prxy: { allowedDomains: ["api.example.com"] } }, /^spec\.network\.prxy: .*proxy/],
     [{ firewall: { rule: [{ action: "deny" }] } }, /^spec\.network\.firewall\.rule: .*rules/],
@@ -16,7 +19,7 @@ test("a misspelt member of the outbound rules is refused by its place, since it 
     assert.throws(() => prepare(network), { message });
   assert.throws(
     () => requireNetworkRules({ proxy: { forbidenDomains: [] } } as object),
-    /did you mean forbiddenDomains/,
+    /forbiddenDomains is probably meant/,
   );
 });
 

@@ -41,6 +41,6 @@ function check(given: unknown, known: Members, place: string): void {
     if (inner) check(value, inner, path);
     if (inner !== undefined) continue;
     const meant = nearestWord(name, Object.keys(known));
-    if (meant !== null) throw new RuleProblem(path, `is unknown; did you mean ${meant}?`);
+    if (meant !== null) throw new RuleProblem(path, `is unknown; ${meant} is probably meant`);
   }
 }
