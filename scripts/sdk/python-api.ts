@@ -17,11 +17,17 @@ export function pythonApi({ operations }: SdkModel): string {
   );
 }
 
-export const snake = (word: string): string =>
-  word
+/** Words of the language that a parameter of ours may be called. */
+const PYTHON_WORDS = new Set(["from", "in", "is", "class", "global", "import", "pass", "with", "as", "not", "or"]);
+
+/** A word of Python gets an underscore behind it, as Python's own libraries write such names. */
+export const snake = (word: string): string => {
+  const name = word
     .replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2")
     .replaceAll(/\W/g, "_")
     .toLowerCase();
+  return PYTHON_WORDS.has(name) ? `${name}_` : name;
+};
 
 function method(operation: SdkOperation): string {
   const { id, summary, path, params, query, body, bodyRequired, stream, result, item } = operation;

@@ -4,7 +4,13 @@ import { sql } from "kysely";
 import { uuidv7 } from "../../src/lib/ids.ts";
 import { createSealedBox, deriveKey, fingerprintOf } from "../../src/lib/sealed-box.ts";
 import { DAY_MS } from "../../src/lib/time/clock.ts";
-import { CONNECTION_TOKENS, nameOf, SEALED_COLUMNS, type SealedRow } from "../../src/store/sealing/sealed-columns.ts";
+import {
+  CONNECTION_TOKENS,
+  nameOf,
+  SEALED_COLUMNS,
+  type SealedRow,
+  WORKSPACE_AUTHORITIES,
+} from "../../src/store/sealing/sealed-columns.ts";
 import type { Store } from "../../src/store/store.ts";
 import { addWorkspace, draftOf } from "../store.ts";
 
@@ -36,11 +42,16 @@ export async function fill(store: Store): Promise<void> {
   await store.idempotency.claim("scope", "key", "hash", "me");
   await store.idempotency.answer("scope", "key", { status: 200, body: "answer" });
   await store.signingKeys.current("tokens", () => ({ id: "k1", publicKey: "{}", privateKey: "private" }));
-  const token = `${CONNECTION_TOKENS}${AGENT}`;
-  await store.records.update(token, Date.now() + DAY_MS, () => ({
-    value: store.keyring.seal("access token", token),
-    result: undefined,
-  }));
+  await store.certificates.put(["shop.example"], {
+    ...{ domainUid: "", source: "upload", chain: "chain", notBefore: 0, notAfter: 0, renewAt: 0 },
+    key: "key of a certificate",
+  });
+  await store.certificates.account("https://authority.example", async () => ({ url: "", key: "key of an account" }));
+  for (const key of [`${CONNECTION_TOKENS}${AGENT}`, `${WORKSPACE_AUTHORITIES}main`])
+    await store.records.update(key, Date.now() + DAY_MS, () => ({
+      value: store.keyring.seal(`content of ${key}`, key),
+      result: undefined,
+    }));
 }
 
 /** Every sealed value, opened, by the column that it is in. */

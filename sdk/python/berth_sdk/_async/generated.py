@@ -31,11 +31,11 @@ class AsyncApi:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.AgentRecord]:
         """List agents. `GET /v0/agents`"""
-        return AsyncItems(self._caller, "/agents", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return AsyncItems(self._caller, "/agents", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     async def agent_get(
         self,
@@ -104,11 +104,11 @@ class AsyncApi:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.ApplicationRecord]:
         """List applications. `GET /v0/applications`"""
-        return AsyncItems(self._caller, "/applications", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return AsyncItems(self._caller, "/applications", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     async def application_get(
         self,
@@ -229,11 +229,11 @@ class AsyncApi:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.DriveRecord]:
         """List drives. `GET /v0/drives`"""
-        return AsyncItems(self._caller, "/drives", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return AsyncItems(self._caller, "/drives", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     async def drive_get(self, drive_name: str, *, timeout: Optional[float] = None) -> types.DriveRecord:
         """Read one drive. `GET /v0/drives/{driveName}`"""
@@ -390,11 +390,11 @@ class AsyncApi:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.FunctionRecord]:
         """List functions. `GET /v0/functions`"""
-        return AsyncItems(self._caller, "/functions", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return AsyncItems(self._caller, "/functions", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     async def function_get(
         self,
@@ -516,11 +516,11 @@ class AsyncApi:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.JobRecord]:
         """List jobs. `GET /v0/jobs`"""
-        return AsyncItems(self._caller, "/jobs", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return AsyncItems(self._caller, "/jobs", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     async def job_get(
         self,
@@ -589,11 +589,11 @@ class AsyncApi:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.ModelRecord]:
         """List models. `GET /v0/models`"""
-        return AsyncItems(self._caller, "/models", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return AsyncItems(self._caller, "/models", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     async def model_get(self, model_name: str, *, timeout: Optional[float] = None) -> types.ModelRecord:
         """Read one model. `GET /v0/models/{modelName}`"""
@@ -654,11 +654,11 @@ class AsyncApi:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.PolicyRecord]:
         """List policies. `GET /v0/policies`"""
-        return AsyncItems(self._caller, "/policies", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return AsyncItems(self._caller, "/policies", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     async def policy_get(self, policy_name: str, *, timeout: Optional[float] = None) -> types.PolicyRecord:
         """Read one policy. `GET /v0/policies/{policyName}`"""
@@ -796,11 +796,11 @@ class AsyncApi:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.SandboxRecord]:
         """List sandboxes. `GET /v0/sandboxes`"""
-        return AsyncItems(self._caller, "/sandboxes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return AsyncItems(self._caller, "/sandboxes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     async def sandbox_get(
         self,
@@ -871,12 +871,12 @@ class AsyncApi:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         type: Optional[Literal["cron", "at"]] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.ScheduleRecord]:
         """List schedules. `GET /v0/sandboxes/{sandboxName}/schedules`"""
-        return AsyncItems(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedules', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from, "type": type}, timeout)
+        return AsyncItems(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedules', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_, "type": type}, timeout)
 
     async def schedule_get(
         self,
@@ -938,11 +938,11 @@ class AsyncApi:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.ScheduleexecutionRecord]:
         """List scheduleexecutions. `GET /v0/sandboxes/{sandboxName}/schedule-executions`"""
-        return AsyncItems(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedule-executions', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return AsyncItems(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedule-executions', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     async def snapshot_list(
         self,
@@ -983,11 +983,11 @@ class AsyncApi:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.VolumeRecord]:
         """List volumes. `GET /v0/volumes`"""
-        return AsyncItems(self._caller, "/volumes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return AsyncItems(self._caller, "/volumes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     async def volume_get(self, volume_name: str, *, timeout: Optional[float] = None) -> types.VolumeRecord:
         """Read one volume. `GET /v0/volumes/{volumeName}`"""

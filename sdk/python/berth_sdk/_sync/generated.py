@@ -32,11 +32,11 @@ class Api:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.AgentRecord]:
         """List agents. `GET /v0/agents`"""
-        return Items(self._caller, "/agents", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return Items(self._caller, "/agents", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     def agent_get(
         self,
@@ -105,11 +105,11 @@ class Api:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.ApplicationRecord]:
         """List applications. `GET /v0/applications`"""
-        return Items(self._caller, "/applications", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return Items(self._caller, "/applications", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     def application_get(
         self,
@@ -230,11 +230,11 @@ class Api:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.DriveRecord]:
         """List drives. `GET /v0/drives`"""
-        return Items(self._caller, "/drives", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return Items(self._caller, "/drives", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     def drive_get(self, drive_name: str, *, timeout: Optional[float] = None) -> types.DriveRecord:
         """Read one drive. `GET /v0/drives/{driveName}`"""
@@ -391,11 +391,11 @@ class Api:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.FunctionRecord]:
         """List functions. `GET /v0/functions`"""
-        return Items(self._caller, "/functions", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return Items(self._caller, "/functions", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     def function_get(
         self,
@@ -517,11 +517,11 @@ class Api:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.JobRecord]:
         """List jobs. `GET /v0/jobs`"""
-        return Items(self._caller, "/jobs", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return Items(self._caller, "/jobs", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     def job_get(
         self,
@@ -590,11 +590,11 @@ class Api:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.ModelRecord]:
         """List models. `GET /v0/models`"""
-        return Items(self._caller, "/models", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return Items(self._caller, "/models", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     def model_get(self, model_name: str, *, timeout: Optional[float] = None) -> types.ModelRecord:
         """Read one model. `GET /v0/models/{modelName}`"""
@@ -655,11 +655,11 @@ class Api:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.PolicyRecord]:
         """List policies. `GET /v0/policies`"""
-        return Items(self._caller, "/policies", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return Items(self._caller, "/policies", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     def policy_get(self, policy_name: str, *, timeout: Optional[float] = None) -> types.PolicyRecord:
         """Read one policy. `GET /v0/policies/{policyName}`"""
@@ -797,11 +797,11 @@ class Api:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.SandboxRecord]:
         """List sandboxes. `GET /v0/sandboxes`"""
-        return Items(self._caller, "/sandboxes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return Items(self._caller, "/sandboxes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     def sandbox_get(
         self,
@@ -872,12 +872,12 @@ class Api:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         type: Optional[Literal["cron", "at"]] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.ScheduleRecord]:
         """List schedules. `GET /v0/sandboxes/{sandboxName}/schedules`"""
-        return Items(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedules', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from, "type": type}, timeout)
+        return Items(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedules', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_, "type": type}, timeout)
 
     def schedule_get(
         self,
@@ -939,11 +939,11 @@ class Api:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.ScheduleexecutionRecord]:
         """List scheduleexecutions. `GET /v0/sandboxes/{sandboxName}/schedule-executions`"""
-        return Items(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedule-executions', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return Items(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedule-executions', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     def snapshot_list(
         self,
@@ -984,11 +984,11 @@ class Api:
         state: Optional[str] = None,
         label: Optional[str] = None,
         fields: Optional[Literal["summary"]] = None,
-        from: Optional[str] = None,
+        from_: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.VolumeRecord]:
         """List volumes. `GET /v0/volumes`"""
-        return Items(self._caller, "/volumes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
+        return Items(self._caller, "/volumes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from_}, timeout)
 
     def volume_get(self, volume_name: str, *, timeout: Optional[float] = None) -> types.VolumeRecord:
         """Read one volume. `GET /v0/volumes/{volumeName}`"""
