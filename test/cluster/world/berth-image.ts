@@ -12,7 +12,7 @@ export const BERTH_IMAGE_NAME = `${BERTH_IMAGE.repository}:${BERTH_IMAGE.tag}`;
 /** As in .dockerignore, and packages that only the work on Berth needs. */
 const LEFT_OUT = [
   ...[".git", "test", "bench", "docs", "versions", "dist", "sdk"],
-  ...["@oven", "@biomejs", "@typescript", "@octokit", "@aws-sdk", "playwright-core", "openai", ".cache"].map(
+  ...["@oven", "@biomejs", "@typescript", "@octokit", "playwright-core", "openai", ".cache"].map(
     (name) => `node_modules/${name}`,
   ),
 ];
