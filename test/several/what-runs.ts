@@ -27,7 +27,16 @@ export function strayGroupsOn(dataDir: string): string[] {
   const known = new Set(existsSync(folder) ? readdirSync(folder) : []);
   const parents = `*-${createHash("sha256").update(runtime).digest("hex").slice(0, 8)}`;
   return globSync(`/sys/fs/cgroup/**/${parents}/*/cgroup.procs`)
-    .filter((file) => readFileSync(file, "utf8").trim() !== "")
+    .filter((file) => processesIn(file) !== "")
     .map((file) => basename(join(file, "..")))
     .filter((group) => !known.has(group) && !group.startsWith(TASK_GROUPS));
+}
+
+/** A group may be removed between being listed and being read. */
+function processesIn(file: string): string {
+  try {
+    return readFileSync(file, "utf8").trim();
+  } catch {
+    return "";
+  }
 }
