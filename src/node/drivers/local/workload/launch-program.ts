@@ -348,18 +348,19 @@ const VOLATILE_MARKS = [
 function enterRoot(program: Program, { parts, identity }: Plan, userns: number | null): void {
   parts.forEach(({ at, lowers }, part) => {
     const lower = lowers.map((_, layer) => `l${part}.${layer}`).join(":");
-    const layers = `lowerdir=${lower},upperdir=u/${part}/upper,workdir=u/${part}/work`;
+    const work = `u/${part}/work`;
+    const layers = `lowerdir=${lower},upperdir=u/${part}/upper,workdir=${work}`;
     // An overlay refuses files that a volatile overlay wrote while its mark is there. What was written is there all the
     // same: only a crash of the machine, before the kernel wrote it to the disk, loses some.
     for (const [mark, flags] of VOLATILE_MARKS)
-      program.step("unlinkat", [AT_FDCWD, `u/${part}/work/${mark}`, flags], "remove a mark", { onError: "ignore" });
+      program.step("unlinkat", [AT_FDCWD, `${work}/${mark}`, flags], "remove a mark", { onError: "ignore" });
     // volatile: syncs of a workload wait for no disk, so that no workload makes others wait for it.
     const options = `${layers},redirect_dir=nofollow,metacopy=off,index=off,volatile`;
     const data = identity.kind === "user" ? `${layers},userxattr,volatile` : options;
     const flags = MS.NODEV | (userns === null ? MS.NOSUID : 0);
     program.step("mount", ["overlay", at === "/" ? "r" : `r${at}`, "overlay", flags, data], `mount the files at ${at}`);
     for (const folder of OVERLAY_FOLDERS) {
-      const path = `u/${part}/work/${folder}`;
+      const path = `${work}/${folder}`;
       program.step("fchmodat", [AT_FDCWD, path, 0o700], `open ${path} to its owner`, { onError: "ignore" });
     }
   });
