@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, globSync, statSync } from "node:fs";
+import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { before, test } from "node:test";
 import { driverConformance } from "../../src/node/conformance/conformance.ts";
+import type { WorkloadRecord } from "../../src/node/drivers/local/workload/record.ts";
 import { type Observed, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../src/node/workload.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";
 import { LocalMachine, localCandidate, localDriverMissing, localGrades, run, tracesOf } from "./machine.ts";
@@ -228,7 +229,14 @@ function ownTests(): void {
     await second.stop("freeze");
     const third = await machine.open();
     assert.equal((await third.observe("a"))?.state, "frozen");
-    await third.stop("kill");
+    await third.stop("freeze");
+    // A frozen process feels SIGKILL only when it goes on (control groups of version 1).
+    const [record = ""] = globSync(join(machine.dataDir, "workloads/*/record.json"));
+    const { pid, watcher } = JSON.parse(readFileSync(record, "utf8")) as WorkloadRecord;
+    for (const each of [watcher.pid, pid]) process.kill(each, "SIGKILL");
+    const fourth = await machine.open();
+    assert.equal((await fourth.observe("a"))?.state, "exited", "a killed workload is not taken for a sleeping one");
+    await fourth.stop("kill");
     assert.deepEqual(tracesOf(machine.dataDir), []);
     machine.dispose();
   });

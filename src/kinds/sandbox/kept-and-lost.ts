@@ -16,9 +16,15 @@ export function keptAndLost(sandbox: Resource): string {
 }
 
 /** For a sandbox that starts again on its own files. */
-export function restartedAfter({ endedBy, oom }: Pick<Observed, "endedBy" | "oom">): string {
-  const cause = oom ? "because it ran out of memory" : "because it had ended by itself";
-  return `Restarted ${endedBy ? ENDED_BY[endedBy] : cause}, files kept. Lost: every process.`;
+export function restartedAfter(ended: Pick<Observed, "endedBy" | "oom" | "exitCode" | "exitSignal">): string {
+  return `Restarted ${causeOf(ended)}, files kept. Lost: every process.`;
+}
+
+function causeOf({ endedBy, oom, exitCode, exitSignal }: Parameters<typeof restartedAfter>[0]): string {
+  if (endedBy) return ENDED_BY[endedBy];
+  if (oom) return "because it ran out of memory";
+  if (exitCode !== undefined) return `because its first process had ended with exit code ${exitCode}`;
+  return `because its first process had been killed${exitSignal ? ` (${exitSignal})` : ""}`;
 }
 
 const ENDED_BY: Record<NonNullable<Observed["endedBy"]>, string> = {

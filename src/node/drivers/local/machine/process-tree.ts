@@ -45,6 +45,14 @@ export function freezeBySignal(first: number, frozen: boolean): void {
 /** Whether the process is stopped by a signal. */
 export const isStopped = (pid: number): boolean => /^State:\s+T/m.test(readText(`/proc/${pid}/status`));
 
+/** Whether SIGKILL waits for the process: a frozen process (control groups of version 1) ends when it goes on. */
+export const isKilled = (pid: number): boolean =>
+  [...readText(`/proc/${pid}/status`).matchAll(/^(?:Sig|Shd)Pnd:\s+([0-9a-f]+)/gm)].some(
+    ([, mask = "0"]) => (BigInt(`0x${mask}`) & SIGKILL_BIT) !== 0n,
+  );
+
+const SIGKILL_BIT = 1n << 8n;
+
 /** Stops all processes first, so that none starts another meanwhile. */
 export function killBelow(first: number): void {
   freezeBySignal(first, true);

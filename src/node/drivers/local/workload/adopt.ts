@@ -16,6 +16,7 @@ export async function adopt(context: WorkloadContext, dir: string, cgroups: Cgro
     known.add(id);
     const workload = new Workload(context, folder, record ?? remains(id, cgroups));
     if (record?.phase === "ready" && record.uid !== null) {
+      await workload.endIfKilled();
       if (workload.alive) await workload.open();
       kept.push(workload);
       continue;

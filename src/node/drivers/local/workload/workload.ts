@@ -35,6 +35,7 @@ import { findMount, pathInFileSystem, readMountTable } from "../machine/mount-ta
 import { writePage } from "../machine/page-file.ts";
 import {
   freezeBySignal,
+  isKilled,
   isStopped,
   killBelow,
   processesNaming,
@@ -160,6 +161,13 @@ export class Workload {
       });
     this.#doors.push(await listen("platform", SANDBOX_FILES.platform));
     if (this.record.network === "outbound") this.#doors.push(await listen("egress", EGRESS_SOCKET));
+  }
+
+  /** Lets a frozen workload end that was killed meanwhile; a thaw would otherwise be its end. */
+  async endIfKilled(): Promise<void> {
+    if (!this.alive || !this.#frozen() || !isKilled(this.record.pid)) return;
+    await freezeCgroup(this.record.cgroup, false);
+    await this.#gone();
   }
 
   closeDoors(): void {
