@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { closeAtEnd } from "../closing.ts";
-import { dockerEnv } from "./binaries.ts";
+import { debianEnv } from "../debian-packages.ts";
 
 export interface TestEngine {
   /** DOCKER_HOST. */
@@ -37,7 +37,7 @@ export async function startEngine(root: string): Promise<TestEngine> {
       ...["-H", `unix://${socket}`, "--bridge=none", "--iptables=false", "--ip6tables=false"],
       ...["--ip-forward=false", "--ip-masq=false", "--log-level=warn", "--shutdown-timeout=1"],
     ],
-    { env: dockerEnv(root), stdio: ["ignore", "ignore", "pipe"] },
+    { env: debianEnv(root), stdio: ["ignore", "ignore", "pipe"] },
   );
   let said = "";
   child.stderr?.on("data", (chunk: Buffer) => {

@@ -20,7 +20,9 @@ import { createPebble, type Pebble, pebbleProgram } from "./pebble.ts";
 
 const program = pebbleProgram();
 
-suite("certificates by ACME", { skip: program === null && "pebble is not installed" }, () => {
+suite("certificates by ACME", {
+  skip: program === null && "needs pebble: install it, or run where apt-get can download Debian's",
+}, () => {
   let platform: TestPlatform;
   let pebble: Pebble;
   let dns: DnsServer;

@@ -1,11 +1,12 @@
-/** Pebble, a certificate authority for tests, where it is installed (Debian: pebble) or BERTH_TEST_PEBBLE names it. */
+/** Pebble, a certificate authority for tests. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Agent, request } from "undici";
+import { unpackedDebian } from "../debian-packages.ts";
 import { freePort } from "../free-port.ts";
 import { testAuthority } from "../tls-credential.ts";
 
@@ -21,19 +22,15 @@ export interface Pebble {
   dispose(): Promise<void>;
 }
 
-export const pebbleProgram = (): string | null => {
-  const named = process.env.BERTH_TEST_PEBBLE;
-  const places = named ? [named] : (process.env.PATH ?? "").split(delimiter).map((folder) => join(folder, "pebble"));
-  return places.find(isProgram) ?? null;
-};
+/** The machine's own, or the one of Debian's archive. */
+export function pebbleProgram(): string | null {
+  const installed = (process.env.PATH ?? "").split(delimiter).map((folder) => join(folder, "pebble"));
+  return installed.find(existsSync) ?? unpackedProgram();
+}
 
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
+function unpackedProgram(): string | null {
+  const root = unpackedDebian("pebble", ["pebble"]);
+  return root === null ? null : join(root, "usr/bin/pebble");
 }
 
 export async function createPebble(

@@ -1,13 +1,13 @@
 /**
- * Debian's `docker-registry` on loopback, with one user. The package is unpacked into a folder of the tests; nothing is
- * installed. A machine that cannot reach Debian's archive has none.
+ * Debian's `docker-registry` on loopback, with one user. A machine that cannot reach Debian's archive has none.
  */
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { closeAtEnd } from "../closing.ts";
+import { unpackedDebian } from "../debian-packages.ts";
 import { freePort } from "../free-port.ts";
 import { digestOf, type FakeRegistry } from "./fake-registry.ts";
 
@@ -24,12 +24,11 @@ export interface DebianRegistry extends AsyncDisposable {
 }
 
 export async function startDebianRegistry(): Promise<DebianRegistry | { reason: string }> {
-  const dir = mkdtempSync(join(tmpdir(), "berth-registry-"));
-  const program = findProgram(dir);
+  const program = findProgram();
   if (program === null) {
-    rmSync(dir, { recursive: true, force: true });
     return { reason: "docker-registry is not there and could not be fetched from Debian's archive (apt-get download)" };
   }
+  const dir = mkdtempSync(join(tmpdir(), "berth-registry-"));
   const host = `127.0.0.1:${await freePort()}`;
   writeFileSync(join(dir, "users"), `${USER.name}:${HASH}\n`);
   const settings = [
@@ -68,14 +67,12 @@ const answers = (host: string): Promise<boolean> =>
     () => false,
   );
 
-/** The machine's own, or the one of Debian's archive, unpacked below `dir`. */
-function findProgram(dir: string): string | null {
-  const [installed, unpacked] = ["/usr/bin/docker-registry", join(dir, "package/usr/bin/docker-registry")];
-  if (existsSync(installed)) return installed;
-  spawnSync("apt-get", ["download", "-q", "docker-registry"], { cwd: dir, stdio: "ignore" });
-  const deb = readdirSync(dir).find((file) => file.endsWith(".deb"));
-  if (deb) spawnSync("dpkg", ["-x", deb, "package"], { cwd: dir, stdio: "ignore" });
-  return existsSync(unpacked) ? unpacked : null;
+/** The machine's own, or the one of Debian's archive. */
+function findProgram(): string | null {
+  const path = "usr/bin/docker-registry";
+  if (existsSync(`/${path}`)) return `/${path}`;
+  const root = unpackedDebian("registry", ["docker-registry"]);
+  return root === null ? null : join(root, path);
 }
 
 const auth = `Basic ${Buffer.from(`${USER.name}:${USER.password}`).toString("base64")}`;
