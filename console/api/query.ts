@@ -19,8 +19,8 @@ queries.mount();
 export interface Question<T> {
   key: readonly unknown[];
   ask(signal: AbortSignal): Promise<T>;
-  /** Asked again this often while it is shown. */
-  everyMs?: number | undefined;
+  /** Asked again this often while it is shown; a function decides by the last answer. */
+  everyMs?: number | undefined | ((last: T | undefined) => number);
   enabled?: boolean;
 }
 
@@ -28,7 +28,10 @@ export function useAnswer<T>({ key, ask, everyMs, enabled = true }: Question<T>)
   const options = {
     queryKey: key,
     queryFn: ({ signal }: { signal: AbortSignal }) => ask(signal),
-    refetchInterval: everyMs ?? (false as const),
+    refetchInterval:
+      typeof everyMs === "function"
+        ? ({ state }: { state: { data: T | undefined } }) => everyMs(state.data)
+        : (everyMs ?? (false as const)),
     enabled,
   };
   const observer = useMemo(() => new QueryObserver<T, Error>(queries, options), []);

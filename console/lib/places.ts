@@ -4,12 +4,12 @@
  *   /{workspace}                                  home
  *   /{workspace}/{plural}                         the list of a kind
  *   /{workspace}/{plural}/{name}                  a resource; its parts follow: /sandboxes/box/previews/web
- *   /{workspace}/-/{page}                         a page that is no kind: logs, usage, access
+ *   /{workspace}/-/{page}                         a page that is no kind: logs, usage, access …
  *   /{workspace}/-/new/{plural}                   the form of a new resource, also below another one
  */
 import type { KindFacts } from "./facts.ts";
 
-export const PAGES = ["logs", "usage", "access"] as const;
+export const PAGES = ["images", "logs", "usage", "nodes", "access"] as const;
 export type PageName = (typeof PAGES)[number];
 
 /** A collection: its kind and the names of the resources that contain it, outermost first. */

@@ -29,6 +29,8 @@ const PATHS = {
   file: "M4 2.500h5L12 5.500v8H4zM9 2.500v3h3",
   play: "M5 3.500 12 8l-7 4.500z",
   stop: "M4 4h8v8H4z",
+  layers: "M8 2.500 14 5.500 8 8.500 2 5.500zM2 8l6 3 6-3M2 10.500l6 3 6-3",
+  server: "M2.500 3h11v4h-11zM2.500 9h11v4h-11zM5 5h.01M5 11h.01",
   up: "M8 13V4M4.500 7.500 8 4l3.500 3.500M3 2h10",
 } as const;
 

@@ -27,6 +27,7 @@ export const GROUPS: readonly Group[] = [
       { kind: "volume", icon: "disk" },
       { kind: "drive", icon: "folder" },
       { kind: "volumetemplate", icon: "copy" },
+      { page: "images", icon: "layers", title: "Images" },
     ],
   },
   {
@@ -43,6 +44,7 @@ export const GROUPS: readonly Group[] = [
     entries: [
       { page: "logs", icon: "log", title: "Logs" },
       { page: "usage", icon: "chart", title: "Usage" },
+      { page: "nodes", icon: "server", title: "Nodes" },
       { page: "access", icon: "people", title: "Access" },
     ],
   },

@@ -1,12 +1,12 @@
 /** Tables of kinds whose records do not show what people look for as they are: the columns of each row, by title. */
 import { REGISTRY_TYPE } from "../contract/image-reference.ts";
+import { bytesText } from "../lib/bytes-text.ts";
 import { isObject, memberAt } from "./json-path.ts";
 
 export type Cells = Readonly<Record<string, unknown>>;
 /** One record may be several rows. */
 export type RowsOf = (record: unknown) => Cells[];
 
-const GB = 2 ** 30;
 const MB = 2 ** 20;
 
 export const LISTS: Readonly<Record<string, RowsOf>> = {
@@ -48,8 +48,7 @@ function repositoryOf(image: unknown, tag: unknown): string {
 
 function sizeText(count: unknown, unit = 1): string | undefined {
   if (typeof count !== "number") return undefined;
-  const bytes = count * unit;
-  return bytes < GB ? `${(bytes / MB).toFixed(1)} MB` : `${(bytes / GB).toFixed(1)} GB`;
+  return bytesText(count * unit);
 }
 
 /** "2 sandbox, 1 volume" */

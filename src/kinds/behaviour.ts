@@ -34,6 +34,7 @@ import type { Behaviour, Implementation, Uploads } from "./port.ts";
 import { previewBehaviour } from "./preview/behaviour.ts";
 import { previewTokenBehaviour } from "./preview-token/behaviour.ts";
 import { quotaHandlers } from "./quota/handlers.ts";
+import { referenceHandlers } from "./reference/handlers.ts";
 import { sandboxBehaviour } from "./sandbox/behaviour.ts";
 import { scheduleBehaviour } from "./schedule/behaviour.ts";
 import { scheduleExecutionBehaviour } from "./schedule-execution/behaviour.ts";
@@ -96,6 +97,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...nodeHandlers,
   ...overviewHandlers,
   ...quotaHandlers,
+  ...referenceHandlers,
   ...searchHandlers,
   ...serviceAccountHandlers,
   ...templateHandlers,

@@ -36,6 +36,7 @@ import { preview } from "./preview/kind.ts";
 import { previewToken } from "./preview-token/kind.ts";
 import { previewTokenDelete } from "./preview-token/operations.ts";
 import { quotaOperations } from "./quota/operations.ts";
+import { referenceOperations } from "./reference/operations.ts";
 import { sandbox } from "./sandbox/kind.ts";
 import { schedule } from "./schedule/kind.ts";
 import { scheduleExecution } from "./schedule-execution/kind.ts";
@@ -102,6 +103,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   policyUsages,
   previewTokenDelete,
   ...quotaOperations,
+  ...referenceOperations,
   ...searchOperations,
   ...serviceAccountOperations,
   ...snapshotOperations,

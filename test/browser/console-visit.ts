@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
+import { LONG } from "../long.ts";
 import type { Chromium } from "./chromium.ts";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -37,12 +38,20 @@ export async function visitConsole(
 export const heading = (page: Page, name: string): Promise<void> =>
   page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
 
-/** No violation at all, on a telephone in the light and at a desk in the dark. */
+const LOOKS = [
+  [390, "light"],
+  [1280, "dark"],
+] as const;
+const DESK = { width: 1280, height: 800 };
+let looks = 0;
+
+/**
+ * No violation at all, on a telephone in the light and at a desk in the dark: in the long run both for every page, else
+ * one and the other in turn.
+ */
 export async function look(page: Page): Promise<void> {
-  for (const [width, colorScheme] of [
-    [390, "light"],
-    [1280, "dark"],
-  ] as const) {
+  looks += 1;
+  for (const [width, colorScheme] of LONG ? LOOKS : [LOOKS[looks % 2 === 0 ? 0 : 1]]) {
     await page.setViewportSize({ width, height: 800 });
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false, `${width} px`);
@@ -58,4 +67,5 @@ export async function look(page: Page): Promise<void> {
     assert.equal(result.value, "[]", `${page.url()}, ${width} px, ${colorScheme}`);
     await session.detach();
   }
+  await page.setViewportSize(DESK);
 }

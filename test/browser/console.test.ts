@@ -119,10 +119,13 @@ describe("the console", { skip: chromium.skip }, () => {
       await page.getByRole("link", { name: "told" }).waitFor();
     }));
 
-  test("usage, logs and access have their pages; a key is shown once and works", () =>
+  test("pages that are no kind: images, logs, usage, nodes and access; a key is shown once and works", () =>
     visit(async (page) => {
-      for (const name of ["Usage", "Logs", "Access"]) {
-        await page.getByRole("navigation", { name: "Watch" }).getByRole("link", { name }).click();
+      await page.goto(`${platform.app.pagesUrl}/main/nothing`);
+      await page.getByRole("link", { name: "Go home" }).click();
+      await heading(page, "Home");
+      for (const name of ["Images", "Usage", "Logs", "Nodes", "Access"]) {
+        await page.locator("aside").getByRole("link", { name, exact: true }).click();
         await heading(page, name);
         await look(page);
       }

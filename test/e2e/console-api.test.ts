@@ -163,6 +163,28 @@ for (const database of databases.all) {
       assert.equal((await call("GET", "/search?q=x")).status, 400);
     });
 
+    test("references tell what a resource uses and what uses it, in this workspace", async () => {
+      for (const workspace of ["main", "elsewhere"])
+        await store.resources.create(draftOf("volume", "shared-disk", { workspace }));
+      const body = { metadata: { name: "holder" }, spec: { volumes: [{ name: "shared-disk", mountPath: "/data" }] } };
+      const made = await call("POST", "/agents", { workspace: "main", body });
+      assert.equal(made.status, 200, JSON.stringify(made.body));
+      const ask = (query: string, key = platform.apiKey) =>
+        call("GET", `/references?${query}`, { key, workspace: "main" });
+      assert.deepEqual((await ask("kind=agent&name=holder")).body, {
+        uses: [{ kind: "volume", name: "shared-disk" }],
+        usedBy: [],
+      });
+      assert.deepEqual((await ask("kind=volumes&name=shared-disk")).body.usedBy, [{ kind: "agent", name: "holder" }]);
+      const narrow = await makeUser(store, accountId, "member", { main: "member" }, ["workspaces:get", "volumes:list"]);
+      const seen = await ask("kind=volume&name=shared-disk", narrow.key);
+      assert.deepEqual(seen.body, { uses: [], usedBy: [] }, "agents may not be listed");
+      assert.equal((await ask("kind=agent&name=holder", narrow.key)).status, 403);
+      assert.equal((await ask("kind=image&name=registry/x", narrow.key)).status, 403);
+      assert.equal((await ask("kind=volume&name=none")).status, 404);
+      assert.equal((await ask("kind=nothing&name=x")).status, 400);
+    });
+
     test("lines are told as they come, each once, from the last known one on", async () => {
       const dir = join(platform.dataDir, "logs", "lines");
       const lines = openLogStore({ dir, clock: systemClock, onError: assert.ifError });

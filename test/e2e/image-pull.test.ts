@@ -162,6 +162,11 @@ describe("an image of a registry", { skip: machineSkip }, () => {
     await suite.create("named", { runtime: { memory: 256, image: "app:1" } });
     assert.equal((await suite.exec("named", "cat /etc/kept")).body.stdout, "kept\n");
     assert.equal((await call("DELETE", "/images/sandbox/app")).status, 400, "a sandbox uses it");
+    const { usedBy } = (await call("GET", "/references?kind=image&name=sandbox/app")).body;
+    assert.ok(
+      usedBy.some(({ kind }: { kind: string }) => kind === "sandbox"),
+      JSON.stringify(usedBy),
+    );
     await call("DELETE", "/sandboxes/named");
     await call("POST", "/images", { body: { ...body, name: "none", image: `${registry.host}/acme/none:1` } });
     const failed = await settled("none");

@@ -75,7 +75,7 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
       ) : tab === "revisions" ? (
         <Revisions path={itemPath(collection, name)} workspace={workspace} />
       ) : (
-        <Overview resource={data.resource} />
+        <Overview resource={data.resource} workspace={workspace} kind={kind} name={name} />
       )}
       {isDeleting ? (
         <DeleteDialog

@@ -1,13 +1,21 @@
 /** The members of a resource in plain sight, and its events. */
-import { ageOf, timeOf } from "../../lib/format.ts";
+import type { KindFacts } from "../../lib/facts.ts";
+import { ageOf, bytesOf, timeOf } from "../../lib/format.ts";
 import { isObject, memberAt, textAt } from "../../lib/members.ts";
 import { labelOf } from "../../lib/titles.ts";
-import { toneOf } from "../../lib/tones.ts";
-import { Badge } from "../../ui/badge.tsx";
 import { Card, type Fact, Facts } from "../../ui/facts.tsx";
+import { Events } from "./events.tsx";
 import "./item.css";
+import { ReferencesCard } from "./references-card.tsx";
 
-export function Overview({ resource }: { resource: unknown }) {
+export interface OverviewProps {
+  resource: unknown;
+  workspace: string;
+  kind: KindFacts;
+  name: string;
+}
+
+export function Overview({ resource, workspace, kind, name }: OverviewProps) {
   const reason = textAt(resource, "statusReason");
   const events = memberAt(resource, "events");
   const rest = isObject(resource)
@@ -32,6 +40,7 @@ export function Overview({ resource }: { resource: unknown }) {
         <Card title="About">
           <Facts facts={[...factsOf(Object.fromEntries(rest)), ...factsOf(memberAt(resource, "metadata"))]} />
         </Card>
+        {kind.within === null ? <ReferencesCard workspace={workspace} kind={kind.name} name={name} /> : null}
       </div>
     </div>
   );
@@ -52,10 +61,10 @@ function factsOf(value: unknown, before = ""): Fact[] {
 function shown(key: string, value: unknown) {
   if (Array.isArray(value)) {
     if (value.length === 0) return "";
-    const isPlain = value.every((one) => typeof one !== "object");
-    return <code>{isPlain ? value.join(", ") : value.map((one) => JSON.stringify(one)).join("\n")}</code>;
+    return value.every((one) => !isObject(one)) ? <code>{value.join(", ")}</code> : <Items items={value} />;
   }
   const text = value === null || value === undefined ? "" : String(value);
+  if (typeof value === "number" && MEGABYTES.includes(key)) return bytesOf(value * 1024 * 1024);
   if (/(At|expires)$/.test(key) && !Number.isNaN(Date.parse(text))) return `${timeOf(text)} (${ageOf(text)} ago)`;
   if (/^https?:\/\//.test(text))
     return (
@@ -66,23 +75,31 @@ function shown(key: string, value: unknown) {
   return text;
 }
 
-function Events({ events }: { events: readonly unknown[] }) {
-  return (
-    <Card title="Events">
-      <ul class="events">
-        {[...events].reverse().map((event, at) => {
-          const [status, time] = [textAt(event, "status") || textAt(event, "type"), textAt(event, "time")];
-          return (
-            <li key={`${time} ${status} ${at}`}>
-              {status === "" ? null : <Badge tone={toneOf(status)}>{status}</Badge>}
-              <span class="grow">{textAt(event, "message")}</span>
-              <span class="quiet" title={timeOf(time)}>
-                {ageOf(time)}
-              </span>
-            </li>
-          );
-        })}
-      </ul>
-    </Card>
+/** Members that count megabytes. */
+const MEGABYTES = ["memory", "size"];
+
+/** A list of objects, each as its own short list of members. */
+const Items = ({ items }: { items: readonly unknown[] }) => (
+  <ul class="fact-items">
+    {items.map((item, at) => (
+      <li key={at}>
+        {Object.entries(flat(item)).map(([member, value]) => (
+          <span key={member}>
+            <span class="quiet">{labelOf(member)}</span> {value}
+          </span>
+        ))}
+      </li>
+    ))}
+  </ul>
+);
+
+/** Members of members get names with dots. */
+function flat(value: unknown, before = ""): Record<string, string> {
+  if (!isObject(value)) return { [before]: Array.isArray(value) ? value.map(plain).join(", ") : String(value ?? "") };
+  return Object.assign(
+    {},
+    ...Object.entries(value).map(([key, member]) => flat(member, before === "" ? key : `${before}.${key}`)),
   );
 }
+
+const plain = (value: unknown): string => (isObject(value) ? JSON.stringify(value) : String(value));

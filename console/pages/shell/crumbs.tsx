@@ -1,5 +1,6 @@
 /** Where the page is, and the way back up. */
 
+import { queryOf } from "../../lib/location.ts";
 import type { InsidePlace } from "../../lib/places.ts";
 import { titleOf } from "../../lib/titles.ts";
 import { places } from "../../views/places.ts";
@@ -39,7 +40,11 @@ function crumbsOf(place: InsidePlace): Crumb[] {
   if (place.page === "home") return [{ ...home, title: "Home" }];
   if (place.page === "nowhere") return [home, { title: "Nowhere", href: "" }];
   if (place.page !== "list" && place.page !== "item" && place.page !== "new")
-    return [home, { title: titleOf(place.page), href: places.page(workspace, place.page) }];
+    return [
+      home,
+      { title: titleOf(place.page), href: places.page(workspace, place.page) },
+      ...(place.page === "images" && queryOf("image") !== "" ? [{ title: queryOf("image"), href: "here" }] : []),
+    ];
   const line = places.lineOf(place.kind).flatMap((kind, at): Crumb[] => {
     const collection = { kind, parents: place.parents.slice(0, at) };
     const name = place.parents[at];

@@ -1,6 +1,6 @@
 /** `POST /images?upload=true`: records what is to be built, and tells the client where to send the archive. */
 import type { z } from "zod";
-import { PlatformError } from "../../contract/errors.ts";
+import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { need } from "../../node/capabilities/need.ts";
 import { type Call, type Platform, workspaceOf } from "../port.ts";
 import { announceUpload, ticketFor } from "../uploads.ts";
@@ -12,11 +12,19 @@ type Body = z.output<NonNullable<typeof imageCreate.body>>;
 
 const TAG_DEFAULT = "latest";
 
+/** The name that the client gives the image. */
+export function ownName({ name, resourceType }: Pick<Body, "name" | "resourceType">) {
+  if (name === undefined) throw invalidField("name", "is required");
+  if (resourceType === undefined) throw invalidField("resourceType", "is required");
+  return { name, resourceType };
+}
+
 export async function announceBuild(
   call: Call<Record<string, unknown>, Body>,
   deps: Platform,
 ): Promise<z.input<typeof imageCreate.response>> {
-  const { name, resourceType, image, tag = TAG_DEFAULT, dockerConfig, build = {} } = call.body;
+  const { image, tag = TAG_DEFAULT, dockerConfig, build = {} } = call.body;
+  const { name, resourceType } = ownName(call.body);
   await need(deps.here.driver, "building");
   if (image !== undefined)
     throw new PlatformError(

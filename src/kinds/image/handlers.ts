@@ -4,6 +4,7 @@ import {
   REGISTRY_TYPE,
   type Reference,
   referenceText,
+  registryName,
   tagFor,
 } from "../../contract/image-reference.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
@@ -11,7 +12,7 @@ import { BARE_LIST_MAX } from "../../contract/versions/2026-04-28.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { isCreator, requireCreator } from "../creator.ts";
 import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
-import { announceBuild } from "./announce-build.ts";
+import { announceBuild, ownName } from "./announce-build.ts";
 import { beginPull } from "./background-pull.ts";
 import { buildId, withBuild } from "./build.ts";
 import {
@@ -55,7 +56,7 @@ export const imageHandlers: readonly Implementation[] = [
   implement(imageGet, async (call, deps) => imageToWire(await find(call, deps), workspaceOf(call).name, false)),
 
   implement(imageCreate, async (call, deps) => {
-    const { name, resourceType, image, dockerConfig } = call.body;
+    const { image, dockerConfig } = call.body;
     if (call.query.upload) return announceBuild(call, deps);
     if (image === undefined)
       throw new PlatformError(
@@ -65,6 +66,10 @@ export const imageHandlers: readonly Implementation[] = [
     const reference = parseReference(image);
     if (!reference) throw invalidField("image", "must be an image reference, such as ghcr.io/acme/tool:1.2");
     const { name: workspace } = workspaceOf(call);
+    const isByReference = call.body.name === undefined && call.body.resourceType === undefined;
+    const { name, resourceType } = isByReference
+      ? { name: registryName(reference), resourceType: REGISTRY_TYPE }
+      : ownName(call.body);
     const tag = call.body.tag ?? tagFor(reference);
     const known = await knownTag({ workspace, resourceType, name, tag }, reference, deps);
     if (call.query["skip-build"] && known?.digest !== undefined)
@@ -115,7 +120,7 @@ export const imageHandlers: readonly Implementation[] = [
     requireCreator(image, call);
     const tag = call.params.tagName ?? "";
     if (!tagsOf(image).some(({ name }) => name === tag)) throw notFound(`Tag '${tag}' of image '${image.name}'`);
-    refuseUsed(spokenName(image, tag), await usersOf(image, workspace, deps, tag));
+    refuseUsed(spokenName(image, tag), await usersOf(image, workspace, deps, { tag }));
     const changed = await deps.store.resources.update(workspace, image.uid, (current) => {
       const left = tagsOf(current).filter(({ name }) => name !== tag);
       const isWhole = left.length > 0 && left.every(({ loaded, awaited }) => loaded !== undefined && !awaited);

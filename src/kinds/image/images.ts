@@ -147,12 +147,12 @@ export async function usersOf(
   image: Resource,
   workspace: string,
   { store }: Pick<Platform, "store">,
-  tag?: string,
+  { tag, limit = USERS_SHOWN_MAX }: { tag?: string; limit?: number } = {},
 ): Promise<Resource[]> {
   const names = [slotOf(typeOf(image), image.name), ...otherNamesOf(image)];
   const endings = tag === undefined ? ['"', ":", "@"] : [endingOf(tag), ...(tag === "latest" ? ['"'] : [])];
   const texts = names.flatMap((name) => endings.map((ending) => `"image":"${name}${ending}`));
-  return store.resources.listWithSpecText([workspace], USERS, texts, USERS_SHOWN_MAX);
+  return store.resources.listWithSpecText([workspace], USERS, texts, limit);
 }
 
 /** An image is named by its name alone; one that a workload named by its reference, by every spelling of that. */

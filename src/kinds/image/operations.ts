@@ -108,8 +108,10 @@ export const imageCreate = defineOperation({
     "skip-build": z.stringbool().optional(),
   }),
   body: z.looseObject({
-    name: fields.name,
-    resourceType,
+    name: fields.name
+      .optional()
+      .describe("Left out with `image`: workloads use the image by its reference, as after a pull for one of them."),
+    resourceType: resourceType.optional().describe("Needed together with `name`."),
     image: reference.optional(),
     tag: tagName.optional().describe("Default: the tag of the reference; of a build `latest`."),
     build: buildOptions.optional().describe("How the archive is built."),

@@ -2,6 +2,7 @@
 
 import { PlatformError } from "../../contract/errors.ts";
 import { type Reference, referenceText } from "../../contract/image-reference.ts";
+import { bytesText } from "../../lib/bytes-text.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { Progress, Pulled, PullRequest } from "../../node/images/puller.ts";
 import { PullRefused } from "../../registry/problem.ts";
@@ -44,7 +45,6 @@ type PullDeps = Pick<Deps, "store" | "driver" | "settings" | "puller" | "clock" 
 
 /** Pauses between two messages about one pull. */
 const TELL_EVERY_MS = 5 * SECOND_MS;
-const MB = 2 ** 20;
 /** Who pulls, in events: no person asked for this very pull. */
 const PLATFORM = "platform";
 
@@ -141,7 +141,7 @@ export async function pullRecorded(
   const options = { signal, onProgress: teller(text, tell) };
   const keep = async (pulled: Pulled): Promise<Recorded> => {
     const seconds = ((performance.now() - startedAt) / SECOND_MS).toFixed(1);
-    const message = `Pulled ${text}@${pulled.digest}: ${mb(pulled.downloadedBytes)} MB in ${seconds} s.`;
+    const message = `Pulled ${text}@${pulled.digest}: ${bytesText(pulled.downloadedBytes)} in ${seconds} s.`;
     const changedAt = await keepTag(remote, pulled, message, deps);
     deps.log.info({ image: text, digest: pulled.digest, bytes: pulled.downloadedBytes }, "an image was pulled");
     return { loaded: pulled.name, digest: pulled.digest, changedAt, message };
@@ -193,11 +193,9 @@ function teller(text: string, tell: (message: string) => void): (progress: Progr
   return ({ layers, layersDone, bytes, bytesDone }) => {
     if (performance.now() - toldAt < TELL_EVERY_MS) return;
     toldAt = performance.now();
-    tell(`Pulling ${text}: ${mb(bytesDone)} of ${mb(bytes)} MB, ${layersDone} of ${layers} layers.`);
+    tell(`Pulling ${text}: ${bytesText(bytesDone)} of ${bytesText(bytes)}, ${layersDone} of ${layers} layers.`);
   };
 }
-
-const mb = (bytes: number): string => (bytes / MB).toFixed(1);
 
 /** Records the messages of a pull as events of a resource, one after the other. */
 export function eventTeller(record: (message: string) => Promise<unknown>): {

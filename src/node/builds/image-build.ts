@@ -11,6 +11,7 @@ import type { RunStep } from "../../dockerfile/run-step.ts";
 import { DOCKERFILE_BYTES_MAX } from "../../dockerfile/source.ts";
 import { type Dockerfile, neededStages, readDockerfile, stageNamed } from "../../dockerfile/stages.ts";
 import { type FolderStep, planStage, type Step } from "../../dockerfile/steps.ts";
+import { bytesText } from "../../lib/bytes-text.ts";
 import { randomWord } from "../../lib/ids.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import type { Building } from "../capabilities/building.ts";
@@ -124,7 +125,7 @@ class ImageBuild {
     if (!last) throw new Error("the target of a build was not built");
     const name = `${BUILT_PREFIX}${randomWord(20)}`;
     const image = await this.#parts.building.derive(name, last.image, documentOf(last.config));
-    this.#say(`Built ${image.digest}, ${(image.sizeBytes / 2 ** 20).toFixed(1)} MB.`);
+    this.#say(`Built ${image.digest}, ${bytesText(image.sizeBytes)}.`);
     return { name, image };
   }
 

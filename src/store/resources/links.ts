@@ -44,6 +44,17 @@ export function createLinks({ database }: { database: Database }) {
       return users;
     },
 
+    /** The resources that this one links to; words that it holds are no resources. */
+    targetsOf: (uid: string): Promise<{ kind: string; name: string }[]> =>
+      database.read
+        .selectFrom("resource_links")
+        .select(["target_kind as kind", "target as name"])
+        .where("uid", "=", uid)
+        .where("target_workspace", "<>", "")
+        .orderBy("target_kind")
+        .orderBy("target")
+        .execute(),
+
     /** How many resources of each kind link to these names: target name → kind → count. */
     async countsOf(
       workspace: string,

@@ -1878,6 +1878,16 @@ class Api:
         """Read how much of each kind the workspace may have, and how much it has. `GET /v0/quotas`"""
         return cast("types.QuotaListResult", self._caller.call("GET", "/quotas", timeout=timeout))
 
+    def reference_list(
+        self,
+        *,
+        kind: str,
+        name: str,
+        timeout: Optional[float] = None,
+    ) -> types.ReferenceListResult:
+        """What a resource uses, and what uses it. `GET /v0/references`"""
+        return cast("types.ReferenceListResult", self._caller.call("GET", "/references", query={"kind": kind, "name": name}, timeout=timeout))
+
     def search_find(
         self,
         *,

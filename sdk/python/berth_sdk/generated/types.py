@@ -927,8 +927,10 @@ class ImageCleanupResult(TypedDict):
 
 
 class ImageCreateBody(TypedDict):
-    name: str
-    resourceType: str
+    #: Left out with `image`: workloads use the image by its reference, as after a pull for one of them.
+    name: NotRequired[str]
+    #: Needed together with `name`.
+    resourceType: NotRequired[str]
     image: NotRequired[str]
     #: Default: the tag of the reference; of a build `latest`.
     tag: NotRequired[str]
@@ -1764,6 +1766,18 @@ class QuotaListResultQuotas(TypedDict):
     limit: Union[float, None]
     used: float
     remaining: Union[float, None]
+
+
+class ReferenceListResult(TypedDict):
+    #: Resources that this one names, such as volumes, policies and connections.
+    uses: List[ReferenceListResultUses]
+    #: Resources that name this one; only kinds that the credentials may list, at most 200.
+    usedBy: List[ReferenceListResultUses]
+
+
+class ReferenceListResultUses(TypedDict):
+    kind: str
+    name: str
 
 
 class SandboxForkBody(TypedDict):

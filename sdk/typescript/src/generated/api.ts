@@ -100,6 +100,7 @@ import type {
   PreviewtokenInput,
   PreviewtokenRecord,
   QuotaListResult,
+  ReferenceListResult,
   SandboxForkBody,
   SandboxForkResult,
   SandboxHubListResult,
@@ -1221,6 +1222,13 @@ export interface Api {
   previewtokenDelete(input: CallOptions & { params: { sandboxName: string; previewName: string; tokenName: string } }): Promise<AccountUserDeleteResult>;
   /** Read how much of each kind the workspace may have, and how much it has. `GET /v0/quotas` */
   quotaList(input?: CallOptions): Promise<QuotaListResult>;
+  /** What a resource uses, and what uses it. `GET /v0/references` */
+  referenceList(input: CallOptions & { query: {
+      /** The kind of the resource, singular or plural; image for an image. */
+      kind: string;
+      /** The name of the resource; TYPE/NAME of an image. */
+      name: string;
+    } }): Promise<ReferenceListResult>;
   /** Find resources of all kinds by a part of their name, display name or labels. `GET /v0/search` */
   searchFind(input: CallOptions & { query: {
       /** Substring of name, display name, label keys and values; 2 to 200 characters, in any case. */

@@ -1965,8 +1965,10 @@ export interface ImageCleanupResult {
 
 /** The body of imageCreate. */
 export interface ImageCreateBody {
-  name: string;
-  resourceType: string;
+  /** Left out with `image`: workloads use the image by its reference, as after a pull for one of them. */
+  name?: string | undefined;
+  /** Needed together with `name`. */
+  resourceType?: string | undefined;
   image?: string | undefined;
   /** Default: the tag of the reference; of a build `latest`. */
   tag?: string | undefined;
@@ -3502,6 +3504,20 @@ export interface QuotaListResult {
     limit: number | null;
     used: number;
     remaining: number | null;
+  }[];
+}
+
+/** The answer of referenceList. */
+export interface ReferenceListResult {
+  /** Resources that this one names, such as volumes, policies and connections. */
+  uses: {
+    kind: string;
+    name: string;
+  }[];
+  /** Resources that name this one; only kinds that the credentials may list, at most 200. */
+  usedBy: {
+    kind: string;
+    name: string;
   }[];
 }
 

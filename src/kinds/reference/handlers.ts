@@ -1,0 +1,66 @@
+import type { z } from "zod";
+import { scopeRefusal } from "../../auth/authorize.ts";
+import type { Caller } from "../../contract/caller.ts";
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import { findImage, IMAGE, usersOf } from "../image/images.ts";
+import { imageGet } from "../image/operations.ts";
+import { kindsAsked, listableKinds } from "../listable.ts";
+import { isOver, lookUp } from "../place.ts";
+import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
+import { requireEntry } from "../sandbox/kept.ts";
+import { referenceList, SHOWN_MAX } from "./operations.ts";
+
+interface Named {
+  kind: string;
+  name: string;
+}
+
+export const referenceHandlers: readonly Implementation[] = [
+  implement(referenceList, async (call, deps) => {
+    const { name: workspace } = workspaceOf(call);
+    const { kind, name } = call.query;
+    const found =
+      kind === IMAGE || kind === "images"
+        ? await ofImage(workspace, name, call.caller, deps)
+        : await ofResource(workspace, call, deps);
+    const listable = new Set(listableKinds(call.caller).map((one) => one.name));
+    const shown = (side: readonly Named[]): Named[] =>
+      side
+        .filter((one) => listable.has(one.kind))
+        .slice(0, SHOWN_MAX)
+        .map((one) => ({ kind: one.kind, name: one.name }));
+    return { uses: shown(found.uses), usedBy: shown(found.usedBy) };
+  }),
+];
+
+interface Sides {
+  uses: readonly Named[];
+  usedBy: readonly Named[];
+}
+
+type ReferenceCall = Call<z.output<NonNullable<typeof referenceList.query>>>;
+
+async function ofResource(workspace: string, call: ReferenceCall, deps: Platform): Promise<Sides> {
+  const { store } = deps;
+  const { kind: asked, name } = call.query;
+  const [kind] = kindsAsked(asked, call.caller);
+  if (!kind || kind.within)
+    throw new PlatformError("invalid_parameter", "kind: must be a kind at the top of a workspace.");
+  const resource = await lookUp(kind, { workspace, kind: kind.name, parent: "" }, name, deps);
+  if (!resource || isOver(kind, resource, deps)) throw notFound(`${kind.name} '${name}'`);
+  requireEntry(resource, call);
+  const [uses, users] = await Promise.all([
+    store.links.targetsOf(resource.uid),
+    store.links.usersOf(workspace, kind.name, [name]),
+  ]);
+  return { uses, usedBy: users.get(name) ?? [] };
+}
+
+async function ofImage(workspace: string, name: string, caller: Caller, deps: Platform): Promise<Sides> {
+  const refusal = scopeRefusal(imageGet, caller);
+  if (refusal !== null) throw new PlatformError("forbidden", refusal);
+  const slash = name.indexOf("/");
+  const image = slash < 0 ? null : await findImage(workspace, name.slice(0, slash), name.slice(slash + 1), deps);
+  if (!image) throw notFound(`image '${name}'`);
+  return { uses: [], usedBy: await usersOf(image, workspace, deps, { limit: SHOWN_MAX }) };
+}
