@@ -81,11 +81,13 @@ export async function startApp(options: AppOptions): Promise<App> {
       },
       started.node,
     );
-    const inference = await startInference(start, foundation, identity, deps, peers?.gateway, (req, res) =>
-      edge.manage(req, res),
+    const inference = await startInference(
+      ...([start, foundation, identity, deps, peers?.gateway] as const),
+      (req, res) => edge.manage(req, res),
+      (operation, request) => directCall(operation, request),
     );
     await startBackground(start, started, deps, inference.gateway);
-    const edge = await startManagement(start, foundation, identity, platform, inference, peers);
+    const { edge, directCall } = await startManagement(start, foundation, identity, platform, inference, peers);
     if (options.requireMachine) await started.driver.opened();
     const listensAt = await edge.listen(options.port);
     settings.publicUrl = await clientUrl(config, Number(new URL(listensAt).port) || config.port);

@@ -6,7 +6,9 @@ import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import pino from "pino";
 import { Registry } from "prom-client";
+import { UnreadAnswers } from "../http/unread-answers.ts";
 import type { Implementation } from "../kinds/port.ts";
+import { createRequestLog } from "./request-log.ts";
 import { type ApiOptions, createApi } from "./server.ts";
 
 const operation = (id: string): Implementation =>
@@ -14,10 +16,12 @@ const operation = (id: string): Implementation =>
 
 test("a body that trickles or stops is answered with 400 and its connection ends", async (t) => {
   let server: Server | undefined;
+  const registry = new Registry();
   const api = createApi({
-    deps: { log: pino({ level: "silent" }) },
     implementations: [operation("drives")],
-    registry: new Registry(),
+    registry,
+    unread: new UnreadAnswers(),
+    requestLog: createRequestLog(registry, pino({ level: "silent" })),
     serverFactory: (handler: Parameters<ApiOptions["serverFactory"]>[0]) => {
       server = createServer({ requestTimeout: 0 }, handler);
       return server;

@@ -10,7 +10,7 @@ import { Gauge, type Registry } from "prom-client";
 import { PlatformError } from "../contract/errors.ts";
 import type { Method } from "../contract/operation.ts";
 import { clientOf, isPeer } from "../http/peer-field.ts";
-import { UnreadAnswers } from "../http/unread-answers.ts";
+import type { UnreadAnswers } from "../http/unread-answers.ts";
 import type { Implementation } from "../kinds/port.ts";
 import { clientAddress } from "./client-address.ts";
 import type { EventStreams } from "./event-streams.ts";
@@ -19,7 +19,7 @@ import { API_PREFIX } from "./operation-routes.ts";
 import { answer, nodeFor, type PipelineDeps, readerOf, requireRoom } from "./pipeline.ts";
 import { createPlainEdge, type PlainEdge } from "./plain-edge.ts";
 import { requestIdOf } from "./request-id.ts";
-import { createRequestLog, type RequestLog } from "./request-log.ts";
+import type { RequestLog } from "./request-log.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -39,7 +39,8 @@ const STRICT_TRANSPORT = "max-age=31536000";
 const PARAM_LENGTH_MAX = 1024;
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "DELETE"];
 
-export interface ApiOptions extends Omit<PipelineDeps, "unread"> {
+export interface ApiOptions extends PipelineDeps {
+  requestLog: RequestLog;
   implementations: readonly Implementation[];
   registry: Registry;
   /** Creates the server for the routes; plain requests may use `plain`. */
@@ -55,9 +56,7 @@ export interface ApiOptions extends Omit<PipelineDeps, "unread"> {
 }
 
 export function createApi(options: ApiOptions): FastifyInstance {
-  const { implementations, registry, deps, bodyWaitMs = BODY_WAIT_MS } = options;
-  const requestLog = createRequestLog(registry, deps.log);
-  const unread = new UnreadAnswers();
+  const { implementations, registry, requestLog, unread, bodyWaitMs = BODY_WAIT_MS } = options;
   addUnreadGauge(registry, unread);
   let plain: PlainEdge = () => null;
   const api = Fastify({
@@ -72,7 +71,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } },
   });
   const parseJson = acceptJson(api);
-  plain = createPlainEdge({ ...options, unread, requestLog, parseJson });
+  plain = createPlainEdge({ ...options, parseJson });
   // Pages, probes and descriptions are answers too.
   api.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
@@ -108,13 +107,13 @@ export function createApi(options: ApiOptions): FastifyInstance {
     ),
   );
   for (const implementation of implementations)
-    if (!implementation.operation.stream) addRoute(api, implementation, { ...options, unread });
+    if (!implementation.operation.stream) addRoute(api, implementation, options);
   api.register(async (scope) => {
     // Bodies are left in the request: their handlers read them.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
     for (const implementation of implementations)
-      if (implementation.operation.stream) addRoute(scope, implementation, { ...options, unread });
+      if (implementation.operation.stream) addRoute(scope, implementation, options);
   });
   refuseOtherMethods(api, implementations, requestLog);
   return api;

@@ -1,5 +1,6 @@
 /** The façades that are switched on. */
 import type { FacadeName } from "../contract/facades.ts";
+import { createE2bFacade, type E2bFacadeDeps } from "../facades/e2b/e2b-facade.ts";
 import { createCatalogue } from "../facades/models/model-catalogue.ts";
 import { createModelFacade } from "../facades/models/model-facade.ts";
 import type { GatewayDeps } from "../gateway/deps.ts";
@@ -7,13 +8,14 @@ import type { Principals } from "../gateway/principals.ts";
 import type { ModelGateway } from "../models/model-gateway.ts";
 import type { Store } from "../store/store.ts";
 
-interface FacadeParts extends Principals {
+interface FacadeParts extends Principals, E2bFacadeDeps {
   store: Store;
   models: ModelGateway;
-  brand: string;
 }
 
 export function facadesOf(names: readonly FacadeName[], parts: FacadeParts): NonNullable<GatewayDeps["facades"]> {
   const deps = { ...parts, catalogue: createCatalogue(parts) };
-  return Object.fromEntries(names.map((name) => [name, createModelFacade(deps, name)]));
+  return Object.fromEntries(
+    names.map((name) => [name, name === "e2b" ? createE2bFacade(parts) : createModelFacade(deps, name)]),
+  );
 }

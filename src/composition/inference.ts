@@ -1,6 +1,7 @@
 /** The fourth phase: the gateway to workloads, and the model engine behind it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { consoleHost } from "../contract/console.ts";
+import type { DirectCall } from "../contract/direct-call.ts";
 import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
 import { type CertificateTable, createCertificateTable } from "../gateway/certificate-table.ts";
 import type { GatewayDeps, GatewayPeers } from "../gateway/deps.ts";
@@ -32,7 +33,7 @@ export interface Inference {
   contextOf: CertificateTable["contextOf"];
 }
 
-/** `manage` serves the requests that the gateway leaves to the management API. */
+/** `manage` serves the requests that the gateway leaves to the management API; `call` is that API for façades. */
 export async function startInference(
   { config, clock, log, settings, modelPrices, holder, stack }: Start,
   { store, registry }: Foundation,
@@ -40,6 +41,7 @@ export async function startInference(
   deps: Deps,
   peers: GatewayPeers | undefined,
   manage: (req: IncomingMessage, res: ServerResponse) => void,
+  call: DirectCall,
 ): Promise<Inference> {
   const { brand, domain } = config;
   const place = standingOf(settings);
@@ -82,7 +84,7 @@ export async function startInference(
     meter: () => {},
     keepRequest: createRequestKeeper(store),
     answerers: { model: createModelHandler({ ...principals, models, brand }) },
-    facades: facadesOf(config.facades, { ...principals, store, models, brand }),
+    facades: facadesOf(config.facades, { ...principals, ...directory, store, models, brand, domain, clock, call }),
     handlers: { job: createJobHandler({ brand, manage }) },
     ownEndpoint: ownEndpoints(deps),
     ...principals,

@@ -2,15 +2,19 @@
 
 import { join } from "node:path";
 import { addConsoleRoutes } from "../api/console/console-routes.ts";
+import { createDirectCall } from "../api/direct-call.ts";
 import { EventStreams } from "../api/event-streams.ts";
 import { addOauthRoutes } from "../api/oauth-routes.ts";
 import { addPlatformRoutes } from "../api/platform-routes.ts";
+import { createRequestLog } from "../api/request-log.ts";
 import { resourceHandlers } from "../api/resource-handlers.ts";
 import { createApi } from "../api/server.ts";
 import { addUploadRoute } from "../api/upload-route.ts";
 import { createIdentityProvider } from "../auth/external/identity-provider.ts";
 import { consoleHost, sharedWithWorkloads } from "../contract/console.ts";
+import type { DirectCall } from "../contract/direct-call.ts";
 import { createEdge, type Edge } from "../http/edge.ts";
+import { UnreadAnswers } from "../http/unread-answers.ts";
 import { BEHAVIOURS, HANDLERS } from "../kinds/behaviour.ts";
 import { httpAnswer, tlsAnswer } from "../kinds/custom-domain/challenges.ts";
 import { createDriveTokenCheck } from "../kinds/drive/token-check.ts";
@@ -36,7 +40,7 @@ export async function startManagement(
   platform: Platform,
   { gateway, isCustomDomain, contextOf }: Inference,
   peers: StartedPeers | null,
-): Promise<Edge> {
+): Promise<{ edge: Edge; directCall: DirectCall }> {
   const { authenticator, verifyToken, issuer, pagesUrl, consoleBase, isRunning, makerOf } = identity;
   const edge = stack.add(
     createEdge({
@@ -56,10 +60,16 @@ export async function startManagement(
     ...BEHAVIOURS.flatMap((behaviour) => [...resourceHandlers(behaviour), ...(behaviour.handlers ?? [])]),
     ...HANDLERS,
   ];
-  const api = createApi({
-    ...{ deps: platform, authenticator, implementations, registry, streams },
-    serverFactory: edge.serve,
+  const pipeline = {
+    ...{ deps: platform, authenticator, implementations },
+    unread: new UnreadAnswers(),
+    requestLog: createRequestLog(registry, platform.log),
     trustProxy: config.trust_proxy,
+  };
+  const directCall = createDirectCall(pipeline);
+  const api = createApi({
+    ...{ ...pipeline, registry, streams },
+    serverFactory: edge.serve,
     // A certificate of an own authority is not known to every browser, which could then not go on.
     strictTransport: config.tls_cert !== undefined,
     ...(peers && { handOn: gateway.handOn }),
@@ -92,5 +102,5 @@ export async function startManagement(
   });
   addUploadRoute(api, platform);
   await api.ready();
-  return edge;
+  return { edge, directCall };
 }

@@ -7,6 +7,6 @@ import type { FACADE_NAMES } from "../lib/schemas/facade-settings.ts";
 export type FacadeName = (typeof FACADE_NAMES)[number];
 
 /** Where a façade begins behind its first segment; every other path there belongs to no façade. */
-export const FACADES: Record<FacadeName, string> = { openai: "/v1", anthropic: "/v1" };
+export const FACADES: Record<FacadeName, string> = { openai: "/v1", anthropic: "/v1", e2b: "" };
 
 export const isFacade = (word: string): word is FacadeName => Object.hasOwn(FACADES, word);

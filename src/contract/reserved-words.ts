@@ -37,6 +37,7 @@ export const RESERVED_WORDS: ReadonlySet<string> = new Set([
   "mcp",
   "openai",
   "anthropic",
+  "e2b",
   "otlp",
   "webhooks",
   "registry",

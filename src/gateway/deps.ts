@@ -9,6 +9,7 @@ import type { Kept } from "../contract/kept-access.ts";
 import type { Downstream } from "../http/downstream.ts";
 import type { FixedHeaders } from "../http/header-rules.ts";
 import type { PathPages } from "../http/page-rules.ts";
+import type { WorkloadRoute } from "../http/route.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { GatewayLimits } from "./limits.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
@@ -58,7 +59,7 @@ export interface GatewayDeps {
   /** Kinds that another module answers, after routing only: models. */
   answerers?: Partial<Record<WorkloadKind, Answerer>>;
   /** The APIs of other products. One that is switched off is absent. */
-  facades?: Partial<Record<FacadeName, FacadeAnswerer>>;
+  facades?: Partial<Record<FacadeName, Facade>>;
   /** The same for modules that need Node's request and response objects: jobs. */
   handlers?: Partial<Record<WorkloadKind, Handler>>;
 }
@@ -262,8 +263,14 @@ export interface HandledRoute {
 /** Answers the request completely, refusals included. Resolves when the request is over and never rejects. */
 export type Answerer = (down: Downstream, route: HandledRoute, challenge: Challenge) => Promise<void>;
 
-/** The same for the API of another product; `path` is the raw path and query behind the façade's first segment. */
-export type FacadeAnswerer = (down: Downstream, path: string) => Promise<void>;
+/**
+ * Answers a request for the API of another product, or says where the platform serves it; null = it is answered. `path`
+ * is the raw path and query behind the façade's first segment.
+ */
+export type Facade = (down: Downstream, path: string) => Promise<Passage | null>;
+
+/** A request of a façade as one of the platform's own: to a workload, or for the node that has the workload. */
+export type Passage = { down: Downstream; route: WorkloadRoute } | { node: string };
 
 /** The headers of a 401 answer, which say where credentials are issued. */
 export type Challenge = (error?: string) => Required<Pick<GatewayErrorOptions, "headers">> | undefined;

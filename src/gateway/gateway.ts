@@ -25,7 +25,7 @@ import { finished, type ServeContext } from "./call.ts";
 import { admitConsole } from "./console-origin.ts";
 import { gatewayCounters } from "./counters.ts";
 import { credentialNames } from "./credentials.ts";
-import type { GatewayDeps, Replay, Replayed, StoredRequest, Workload } from "./deps.ts";
+import type { GatewayDeps, Passage, Replay, Replayed, StoredRequest, Workload } from "./deps.ts";
 import { handOn, PEER_IDLE_MAX_MS } from "./hand-on.ts";
 import { enter } from "./http-trigger.ts";
 import { OpenExchanges } from "./open-exchanges.ts";
@@ -180,12 +180,15 @@ async function answer(context: ServeContext, down: Downstream, route: Route): Pr
   const { consoleOrigin } = context.deps;
   if (consoleOrigin !== undefined && admitConsole(context.forwarding.rules, down, consoleOrigin())) return;
   const { facades, answerers } = context.deps;
-  if (route.to === "facade")
-    return answerHere(context, down, async () => {
+  if (route.to === "facade") {
+    let passage: Passage | null = null;
+    await answerHere(context, down, async () => {
       const facade = facades?.[route.facade];
       if (facade === undefined) throw new GatewayError("ROUTE_NOT_FOUND");
-      await facade(down, route.path);
+      passage = await facade(down, route.path);
     });
+    return passage === null ? undefined : pass(context, down, passage);
+  }
   const answerer = "kind" in route ? answerers?.[route.kind] : undefined;
   if (answerer === undefined || !("kind" in route)) return serve(context, down, route);
   return answerHere(context, down, async () => {
@@ -199,6 +202,17 @@ async function answer(context: ServeContext, down: Downstream, route: Route): Pr
       challenge(context.deps, down, route, error),
     );
   });
+}
+
+/** Serves a request of a façade as one of the platform's own. */
+async function pass(context: ServeContext, down: Downstream, passage: Passage): Promise<void> {
+  if (!("node" in passage)) return serve(context, passage.down, passage.route);
+  context.running += 1;
+  try {
+    handOn(context, down, passage.node, requestIdOf(down));
+  } catch (error) {
+    refuse(context, down, null, error, { fixed: null, requestId: requestIdOf(down) });
+  }
 }
 
 /** Counts a request that another module answers, and refuses it when that module throws. */

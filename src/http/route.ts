@@ -6,7 +6,7 @@
  * Forms:
  *   /{workspace}/{agents|functions|models|sandboxes|jobs|applications}/{name}[/rest]     (also below /run)
  *   /{workspace}/previews/{id}[/rest]
- *   /{openai|anthropic}/v1[/rest]                                 (the API of another product)
+ *   /{openai|anthropic}/v1[/rest], /e2b[/rest]                    (the API of another product)
  *   {agt|mcp|mdl|sbx|job|app}-{name}-{workspace}[.{region}].{domain}
  *   {id}[.{region}].preview.{domain}
  *   any host at or below a custom domain

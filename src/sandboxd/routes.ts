@@ -11,7 +11,7 @@ export interface Route {
 }
 
 /** Routes that touch files run with the rights of BL_SANDBOX_USER. MCP tools are selected by name instead. */
-export const FILE_PATHS = /^\/(filesystem|watch\/filesystem|codegen)/;
+export const FILE_PATHS = /^\/(filesystem|watch\/filesystem|codegen|e2b\/file)/;
 
 const process = () => import("./process/process-api.ts");
 const files = () => import("./files/files-api.ts");
@@ -26,6 +26,7 @@ const terminal = () => import("./terminal/terminal-api.ts");
 const stdin = () => import("./process/stdin-api.ts");
 const move = () => import("./files/move-api.ts");
 const mcp = () => import("./mcp/mcp-api.ts");
+const e2bFiles = () => import("./e2b/files-http.ts");
 
 export const ROUTES: Route[] = [
   {
@@ -108,6 +109,21 @@ export const ROUTES: Route[] = [
   { pattern: /^\/terminal\/?$/, methods: { GET: async () => (await terminal()).getPage } },
   { pattern: /^\/terminal\/ws$/, methods: { GET: async () => (await terminal()).refuseWithoutUpgrade } },
   { pattern: /^\/mcp\/?$/, methods: { POST: async () => (await mcp()).postMcp } },
+
+  // The API that E2B's clients expect inside a sandbox.
+  {
+    pattern: /^\/e2b\/process\.Process\/(\w+)$/,
+    methods: { POST: async () => (await import("./e2b/process-service.ts")).processService },
+  },
+  {
+    pattern: /^\/e2b\/filesystem\.Filesystem\/(\w+)$/,
+    methods: { POST: async () => (await import("./e2b/filesystem-service.ts")).filesystemService },
+  },
+  {
+    pattern: /^\/e2b\/files$/,
+    methods: { GET: async () => (await e2bFiles()).getFiles, POST: async () => (await e2bFiles()).postFiles },
+  },
+  { pattern: /^\/e2b\/health$/, methods: { GET: async () => (await import("./e2b/health.ts")).getHealth } },
 ];
 
 /** Endpoints of the API that are served elsewhere or not at all; the answer says where to go. */

@@ -86,4 +86,5 @@ test("a facade that is switched off is not there", async () => {
   const status = async (path: string) =>
     (await fetch(`${own.url}${path}`, { headers: { authorization: `Bearer ${own.apiKey}` } })).status;
   assert.deepEqual([await status("/openai/v1/models"), await status("/anthropic/v1/models")], [404, 200]);
+  assert.equal(await status("/e2b/sandboxes"), 404);
 });

@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto";
 import { asGatewayError, GatewayError } from "../../contract/gateway-errors.ts";
 import { explainForbidden } from "../../gateway/admit.ts";
-import type { Challenge, FacadeAnswerer, GatewayDeps, Principal } from "../../gateway/deps.ts";
+import type { Challenge, Facade, GatewayDeps, Principal } from "../../gateway/deps.ts";
 import { modelPrincipal, subjectOf } from "../../gateway/model-credentials.ts";
 import type { Downstream } from "../../http/downstream.ts";
 import { brandWords } from "../../http/header-rules.ts";
@@ -24,7 +24,7 @@ export interface ModelFacadeDeps extends Pick<GatewayDeps, "authenticate" | "aut
 
 const NO_ADDRESS: Challenge = () => ({ headers: { "www-authenticate": "Bearer" } });
 
-export function createModelFacade(deps: ModelFacadeDeps, style: CatalogueStyle): FacadeAnswerer {
+export function createModelFacade(deps: ModelFacadeDeps, style: CatalogueStyle): Facade {
   const principalOf = modelPrincipal(deps, deps.brand);
   const workspaceHeaders = brandWords(deps.brand).map((word) => `x-${word}-workspace`);
   const defaultOf = async (down: Downstream, principal: Principal): Promise<string | null> =>
@@ -35,22 +35,24 @@ export function createModelFacade(deps: ModelFacadeDeps, style: CatalogueStyle):
     try {
       const principal = await principalOf(down, NO_ADDRESS);
       const wanted = down.method === "GET" ? idInPath(path) : null;
-      if (wanted !== null) return await answerCatalogue(down, style, wanted, await deps.catalogue.of(principal));
-      await deps.models.handleNamedRequest(
-        down,
-        { subPath: path, subject: subjectOf(principal), requestId },
-        async (named) => {
-          const slash = named.indexOf("/");
-          const workspace = slash < 0 ? await defaultOf(down, principal) : named.slice(0, slash);
-          if (workspace === null) throw new GatewayError("BAD_REQUEST", WHICH_WORKSPACE);
-          if (!(await deps.authorize(principal, { workspace, kind: "model" })))
-            await explainForbidden(new GatewayError("FORBIDDEN"), workspace, deps);
-          return { workspace, model: named.slice(slash + 1) };
-        },
-      );
+      if (wanted !== null) answerCatalogue(down, style, wanted, await deps.catalogue.of(principal));
+      else
+        await deps.models.handleNamedRequest(
+          down,
+          { subPath: path, subject: subjectOf(principal), requestId },
+          async (named) => {
+            const slash = named.indexOf("/");
+            const workspace = slash < 0 ? await defaultOf(down, principal) : named.slice(0, slash);
+            if (workspace === null) throw new GatewayError("BAD_REQUEST", WHICH_WORKSPACE);
+            if (!(await deps.authorize(principal, { workspace, kind: "model" })))
+              await explainForbidden(new GatewayError("FORBIDDEN"), workspace, deps);
+            return { workspace, model: named.slice(slash + 1) };
+          },
+        );
     } catch (error) {
       respondError(deps.models.responding, down, asGatewayError(error), { fixed: null, requestId });
     }
+    return null;
   };
 }
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { list } from "./setting-values.ts";
 
-export const FACADE_NAMES = ["openai", "anthropic"] as const;
+export const FACADE_NAMES = ["openai", "anthropic", "e2b"] as const;
 
 export const facadeSettings = {
   facades: {
@@ -11,6 +11,6 @@ export const facadeSettings = {
       .transform((names) => names.filter((name) => name !== "none"))
       .pipe(z.array(z.enum(FACADE_NAMES)))
       .default([...FACADE_NAMES]),
-    about: "APIs of other products that this server speaks as well, such as openai,anthropic; none = its own only.",
+    about: "APIs of other products that this server speaks as well, such as openai,e2b; none = its own only.",
   },
 };

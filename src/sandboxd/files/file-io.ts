@@ -93,6 +93,9 @@ export function writeWhole(path: BytePath, content: string, { mode, user }: Writ
   }
 }
 
+/** How the names of files begin that are not complete yet. */
+export const ASIDE_PREFIX = ".upload-";
+
 /**
  * A file that arrives in pieces. The bytes go to a hidden file beside the target, which replaces the target when it is
  * complete, so that a broken upload leaves the old content alone.
@@ -109,7 +112,7 @@ export class IncomingFile {
     this.#existing = statSync(toBytes(path), { throwIfNoEntry: false });
     if (this.#existing && !this.#existing.isFile()) throw notRegular(path, this.#existing);
     this.#target = this.#existing ? throughLinks(path) : path;
-    this.#aside = joinPath(folderOf(this.#target), fromText(`.upload-${randomWord(12)}`));
+    this.#aside = joinPath(folderOf(this.#target), fromText(`${ASIDE_PREFIX}${randomWord(12)}`));
     this.#fd = openSync(toBytes(this.#aside), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, DEFAULT_FILE_MODE);
   }
 

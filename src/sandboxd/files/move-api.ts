@@ -50,7 +50,8 @@ function refuseTaken(to: BytePath, there: Stats | undefined, moved: Stats, overw
     throw new ApiError(409, `${toText(to)} is there already, and a folder is never replaced.`);
 }
 
-async function move(from: BytePath, to: BytePath): Promise<void> {
+/** Gives `from` the place `to`, in place of a file that is there. */
+export async function move(from: BytePath, to: BytePath): Promise<void> {
   try {
     renameSync(toBytes(from), toBytes(to));
   } catch (error) {

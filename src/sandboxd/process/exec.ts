@@ -109,7 +109,7 @@ function portsOf(value: unknown): number[] {
   return value;
 }
 
-function envOf(value: unknown): Record<string, string> {
+export function envOf(value: unknown): Record<string, string> {
   if (value === undefined || value === null) return {};
   if (typeof value !== "object" || Array.isArray(value)) throw new ApiError(400, '"env" must be an object.');
   const entries = Object.entries(value);

@@ -20,6 +20,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import type { SandboxUser } from "../../contract/sandbox-wire.ts";
 import { errnoOf } from "../http/api-error.ts";
 import type { LogPosition } from "./log-file.ts";
 
@@ -32,6 +33,10 @@ export interface ProcessRecord {
   pid: number;
   name: string;
   command: string;
+  /** The program and its arguments; absent = the shell runs the command. */
+  argv?: string[];
+  /** Absent = the sandbox's own user. */
+  user?: SandboxUser;
   workingDir: string;
   env: Record<string, string>;
   status: ProcessStatus;

@@ -113,7 +113,7 @@ export class ManagedProcess {
     const { record } = this;
     const { environment, journal } = this.#context;
     checkFolder(record.workingDir);
-    const { user } = environment;
+    const user = record.user ?? environment.user;
     const spawn = (stdin: "ignore" | number): Child =>
       spawnExpendable(environment, this.#argv(), {
         cwd: record.workingDir,
@@ -140,7 +140,8 @@ export class ManagedProcess {
 
   #argv(): string[] {
     const { shell } = this.#context.environment;
-    const { command, id } = this.record;
+    const { argv, command, id } = this.record;
+    if (argv) return argv;
     if (Buffer.byteLength(command) <= ARGUMENT_BYTES_MAX) return [...shell, command];
     const file = this.#context.journal.commandFile(id);
     writeFileSync(file, command, { mode: 0o755 });

@@ -46,13 +46,18 @@ export interface OutputEvent {
 }
 
 /**
- * Yields everything from the first kept byte until the process has ended and all is read. Yields null after a while
- * without output, so that the reader can send a keep-alive.
+ * Yields everything from the first kept byte, or from now on, until the process has ended and all is read. Yields null
+ * after a while without output, so that the reader can send a keep-alive.
  */
-export async function* follow(process: ManagedProcess, signal: AbortSignal): AsyncGenerator<OutputEvent | null> {
+export async function* follow(
+  process: ManagedProcess,
+  signal: AbortSignal,
+  from: "start" | "now" = "start",
+): AsyncGenerator<OutputEvent | null> {
+  const begin = ({ end }: LogFile): number => (from === "now" ? end : 0);
   const streams: { stream: Stream; file: LogFile; position: number }[] = [
-    { stream: "stdout", file: process.stdout, position: 0 },
-    { stream: "stderr", file: process.stderr, position: 0 },
+    { stream: "stdout", file: process.stdout, position: begin(process.stdout) },
+    { stream: "stderr", file: process.stderr, position: begin(process.stderr) },
   ];
   const buffer = Buffer.alloc(READ_BYTES);
   let pauseMs = FOLLOW_PAUSE_MIN_MS;

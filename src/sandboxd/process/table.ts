@@ -1,6 +1,7 @@
 /** All processes of the sandbox that clients know: those running and those recently ended. */
 import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { SandboxUser } from "../../contract/sandbox-wire.ts";
 import { ApiError } from "../http/api-error.ts";
 import { randomWord } from "../random-word.ts";
 import type { Environment } from "./environment.ts";
@@ -19,6 +20,10 @@ const FILE_NAME_CHARS_MAX = 200; // leaves room for suffixes within the usual 25
 
 export interface StartRequest {
   command: string;
+  /** The program and its arguments; absent = the shell runs the command. */
+  argv?: string[];
+  /** Absent = the sandbox's own user. */
+  user?: SandboxUser;
   name?: string;
   workingDir: string;
   env: Record<string, string>;
@@ -115,6 +120,8 @@ export class ProcessTable {
       pid: 0,
       name,
       command: request.command,
+      ...(request.argv ? { argv: request.argv } : {}),
+      ...(request.user ? { user: request.user } : {}),
       workingDir: request.workingDir,
       env: request.env,
       status: "running",

@@ -1,0 +1,134 @@
+/**
+ * E2B's API: sandboxes, and the calls to the daemon inside them. A request that names a sandbox in `E2b-Sandbox-Id` goes
+ * to that sandbox, by the path of any other request to it; every other request belongs to the control API.
+ */
+
+import type { DirectCall } from "../../contract/direct-call.ts";
+import { asGatewayError } from "../../contract/gateway-errors.ts";
+import type { Facade, GatewayDeps, Passage, Principal } from "../../gateway/deps.ts";
+import { readBody } from "../../gateway/request-body.ts";
+import type { Downstream } from "../../http/downstream.ts";
+import { DressedRequest } from "../../http/dressed-request.ts";
+import { requestIdOf } from "../../http/request-id.ts";
+import { STATUS_CODES } from "../../lib/network/node-http.ts";
+import type { Clock } from "../../lib/time/clock.ts";
+import { type Answered, CONTROL_ROUTES, type Control } from "./control-api.ts";
+import { managementOf } from "./management.ts";
+import { Refusal } from "./refusal.ts";
+import { idOf, sandboxBehind } from "./sandbox-id.ts";
+
+export interface E2bFacadeDeps extends Pick<GatewayDeps, "authenticate" | "authorize" | "resolve"> {
+  call: DirectCall;
+  clock: Clock;
+  brand: string;
+  domain: string | undefined;
+  workspacesOf(principal: Principal, limit: number): Promise<string[]>;
+}
+
+const ID_FIELD = "e2b-sandbox-id";
+const PORT_FIELD = "e2b-sandbox-port";
+const TOKEN_FIELD = "x-access-token";
+const KEY_FIELD = "x-api-key";
+/** Fields for this façade alone; what runs in a sandbox does not get them. */
+const OWN_FIELDS = new Set([ID_FIELD, PORT_FIELD, TOKEN_FIELD, KEY_FIELD]);
+/** The port of E2B's daemon, whose API the platform's own daemon has below this path. */
+const DAEMON_PORT = "49983";
+const DAEMON_PATH = "/e2b";
+const BODY_BYTES_MAX = 1024 * 1024;
+const WORKSPACES_MAX = 1000;
+
+export function createE2bFacade(deps: E2bFacadeDeps): Facade {
+  return async (down, path) => {
+    const id = down.header(ID_FIELD);
+    try {
+      if (id !== undefined) return await passage(deps, down, id, path);
+      answer(down, await control(deps, down, path));
+    } catch (error) {
+      const { status, message } = error instanceof Refusal ? error : asGatewayError(error);
+      if (status >= 500 && !(error instanceof Refusal)) throw error;
+      answer(down, { status, body: { code: status, message } });
+    }
+    return null;
+  };
+}
+
+/** The request as one to the sandbox's own address. */
+async function passage(deps: E2bFacadeDeps, down: Downstream, id: string, path: string): Promise<Passage> {
+  const { token, principal } = await callerOf(deps, down);
+  const sandbox = await sandboxBehind(deps.resolve, id);
+  // E2B's clients take 502 for "the sandbox does not run".
+  if (sandbox === null || !(await isSeen(deps, principal, sandbox.workspace)))
+    throw new Refusal(502, `The sandbox ${id} was not found.`);
+  if (sandbox.elsewhere !== null) return { node: sandbox.elsewhere };
+  const port = down.header(PORT_FIELD) ?? DAEMON_PORT;
+  const { workspace, name } = sandbox;
+  const prefix = port === DAEMON_PORT ? DAEMON_PATH : `/port/${port}`;
+  return {
+    down: new DressedRequest(down, new Map([["x-service-authorization", `Bearer ${token}`]]), OWN_FIELDS),
+    route: { to: "workload", kind: "sandbox", workspace, name, prefix: DAEMON_PATH, path: `${prefix}${path}` },
+  };
+}
+
+async function control(deps: E2bFacadeDeps, down: Downstream, target: string): Promise<Answered> {
+  const { token, principal } = await callerOf(deps, down);
+  const { pathname, searchParams: query } = new URL(target === "" ? "/" : target, "http://e2b");
+  const fitting = CONTROL_ROUTES.filter(({ pattern }) => pattern.test(pathname));
+  const route = fitting.find(({ method }) => method === down.method);
+  if (!route)
+    throw fitting.length > 0
+      ? new Refusal(405, `${down.method} is not possible at ${pathname}.`)
+      : new Refusal(404, `E2B's ${down.method} ${pathname} is not supported by this platform.`);
+  const requestId = requestIdOf(down);
+  const manage = managementOf(deps.call, down, { token, brand: deps.brand, requestId });
+  const made: Control = {
+    manage,
+    query,
+    body: bodyOf(await readBody(down, BODY_BYTES_MAX)),
+    nowMs: deps.clock.now(),
+    params: (route.pattern.exec(pathname) ?? []).slice(1).map(decodeURIComponent),
+    placeOf: async (sandboxID) => {
+      const sandbox = await sandboxBehind(deps.resolve, sandboxID);
+      if (sandbox === null || !(await isSeen(deps, principal, sandbox.workspace)))
+        throw new Refusal(404, `The sandbox ${sandboxID} was not found.`);
+      return sandbox;
+    },
+    idOf: (place) => idOf(deps.resolve, place),
+    accessToken: token,
+    domain: deps.domain ?? null,
+  };
+  return route.serve(made);
+}
+
+/** Somebody else's sandbox looks like one that does not exist. */
+async function isSeen(deps: E2bFacadeDeps, principal: Principal, workspace: string): Promise<boolean> {
+  if (await deps.authorize(principal, { workspace, kind: "sandbox" })) return true;
+  return (await deps.workspacesOf(principal, WORKSPACES_MAX)).includes(workspace);
+}
+
+async function callerOf(deps: E2bFacadeDeps, down: Downstream): Promise<{ token: string; principal: Principal }> {
+  const bearer = /^bearer +(\S+)$/i.exec(down.header("authorization") ?? "")?.[1];
+  const token = down.header(TOKEN_FIELD) ?? down.header(KEY_FIELD) ?? bearer;
+  if (!token) throw new Refusal(401, "An API key is required: send it in X-API-KEY (E2B_API_KEY).");
+  const principal = await deps.authenticate(token);
+  if (!principal) throw new Refusal(401, "The API key is not valid, or no longer valid.");
+  return { token, principal };
+}
+
+function bodyOf(sent: Buffer): Record<string, unknown> {
+  if (sent.length === 0) return {};
+  try {
+    const parsed: unknown = JSON.parse(sent.toString("utf8"));
+    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return { ...parsed };
+  } catch {
+    // refused below
+  }
+  throw new Refusal(400, "The body is not a JSON object.");
+}
+
+function answer(down: Downstream, { status, body, headers = [] }: Answered): void {
+  const text = body === undefined ? null : Buffer.from(JSON.stringify(body));
+  const fields = text === null ? [] : ["Content-Type", "application/json", "Content-Length", String(text.length)];
+  down.head(status, STATUS_CODES[status] ?? "", [...fields, ...headers, "Cache-Control", "no-store"]);
+  if (text !== null) down.write(text);
+  down.end([]);
+}

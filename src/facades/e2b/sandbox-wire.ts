@@ -1,0 +1,114 @@
+/** A sandbox in the words of E2B, and the other way round. Pure. */
+import { SECOND_MS, toIso } from "../../lib/time/clock.ts";
+import { networkOf } from "./network-rules.ts";
+import { unsupported } from "./refusal.ts";
+
+/** Version of E2B's daemon whose abilities the sandboxes have; E2B's clients refuse by themselves what is newer. */
+export const ENVD_VERSION = "0.5.7";
+/** E2B's name for the image of sandboxes that name none. */
+const BASE_TEMPLATE = "base";
+/** Lifetime of a sandbox whose client names none, as at E2B. */
+const TIMEOUT_DEFAULT_S = 300;
+/** Labels that hold what E2B's API knows and the platform does not. */
+const TEMPLATE_LABEL = "e2b-template";
+const TIMEOUT_LABEL = "e2b-on-timeout";
+const OWN_LABEL = /^e2b-/;
+/** The platform gives a core for this much memory. */
+const MB_PER_CORE = 2048;
+/** The end of a sandbox that does not end by itself: E2B's API has no word for it. */
+const NEVER = "9999-12-31T23:59:59.000Z";
+
+/** A sandbox as the management API shows it, as far as it is read here. */
+export interface Shown {
+  metadata: { name: string; workspace: string; createdAt?: string; labels?: Record<string, string> };
+  spec: {
+    runtime?: { image?: string; memory?: number; storageMb?: number; expires?: string } & Record<string, unknown>;
+  } & Record<string, unknown>;
+  status?: string;
+  state?: string;
+}
+
+/** The body of E2B's create. */
+export interface NewSandbox {
+  templateID?: string;
+  timeout?: number;
+  autoPause?: boolean;
+  metadata?: Record<string, string>;
+  envVars?: Record<string, string>;
+  allow_internet_access?: boolean;
+  network?: Record<string, unknown>;
+  volumeMounts?: { name: string; path: string }[];
+  mcp?: unknown;
+  iam?: unknown;
+}
+
+export function toDocument(asked: NewSandbox, name: string, nowMs: number): object {
+  if (asked.mcp) throw unsupported("An MCP gateway inside the sandbox (`mcp`)");
+  if (asked.iam) throw unsupported("`iam`");
+  const template = asked.templateID || BASE_TEMPLATE;
+  for (const key of Object.keys(asked.metadata ?? {}))
+    if (OWN_LABEL.test(key)) throw unsupported(`A metadata key that begins with "e2b-" (${key})`);
+  const network = networkOf(asked.network, asked.allow_internet_access);
+  return {
+    metadata: {
+      name,
+      labels: {
+        ...asked.metadata,
+        [TEMPLATE_LABEL]: template,
+        ...(asked.autoPause ? { [TIMEOUT_LABEL]: "pause" } : {}),
+      },
+    },
+    spec: {
+      runtime: {
+        ...(template === BASE_TEMPLATE ? {} : { image: template }),
+        envs: Object.entries(asked.envVars ?? {}).map(([key, value]) => ({ name: key, value })),
+        ...(asked.autoPause ? {} : { expires: endOf(asked.timeout, nowMs) }),
+      },
+      ...(network ? { network } : {}),
+      ...(asked.volumeMounts
+        ? { volumes: asked.volumeMounts.map((mount) => ({ name: mount.name, mountPath: mount.path })) }
+        : {}),
+    },
+  };
+}
+
+export const endOf = (timeoutS: number | undefined, nowMs: number): string =>
+  toIso(nowMs + Math.max(1, timeoutS ?? TIMEOUT_DEFAULT_S) * SECOND_MS);
+
+/** Whether the sandbox sleeps at its end, instead of ending. */
+export const pausesAtEnd = ({ metadata }: Shown): boolean => metadata.labels?.[TIMEOUT_LABEL] === "pause";
+
+/** The sandbox with another end; null = it does not end by itself. */
+export function withEnd({ metadata, spec }: Shown, expires: string | null): object {
+  const { expires: _before, ...runtime } = spec.runtime ?? {};
+  return { metadata, spec: { ...spec, runtime: { ...runtime, ...(expires === null ? {} : { expires }) } } };
+}
+
+/**
+ * A sandbox sleeps whenever nobody uses it, and wakes for the next request, so a sleeping one that has an end ahead is
+ * still "running" for E2B's clients.
+ */
+export const stateOf = ({ state, spec }: Shown): "running" | "paused" =>
+  state === "STANDBY" && spec.runtime?.expires === undefined ? "paused" : "running";
+
+export function toWire(shown: Shown, sandboxID: string): Record<string, unknown> {
+  const { metadata, spec } = shown;
+  const { image = "", memory = 0, storageMb, expires } = spec.runtime ?? {};
+  const labels = metadata.labels ?? {};
+  const own = Object.entries(labels).filter(([key]) => !OWN_LABEL.test(key));
+  return {
+    sandboxID,
+    templateID: labels[TEMPLATE_LABEL] ?? image,
+    alias: metadata.name,
+    clientID: metadata.workspace,
+    startedAt: metadata.createdAt,
+    endAt: expires ?? NEVER,
+    cpuCount: Math.max(1, Math.round(memory / MB_PER_CORE)),
+    memoryMB: memory,
+    diskSizeMB: storageMb ?? 0,
+    metadata: Object.fromEntries(own),
+    state: stateOf(shown),
+    envdVersion: ENVD_VERSION,
+    lifecycle: { onTimeout: pausesAtEnd(shown) ? "pause" : "kill", autoResume: true },
+  };
+}

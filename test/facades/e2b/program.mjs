@@ -1,0 +1,100 @@
+// A program written for E2B: nothing in it knows of another platform. The addresses and the key are in its environment.
+import assert from "node:assert/strict";
+import { CommandExitError, FileNotFoundError, Sandbox } from "e2b";
+
+const box = await Sandbox.create({ metadata: { user: "ann" }, envs: { GREETING: "hello" }, timeoutMs: 300_000 });
+try {
+  await commands();
+  await files();
+  await lifetime();
+} finally {
+  assert.equal(await box.kill(), true);
+}
+assert.equal(await box.kill(), false);
+assert.equal(await box.isRunning(), false);
+
+async function commands() {
+  const told = [];
+  const { stdout, stderr, exitCode } = await box.commands.run('echo "$GREETING $MORE"; echo no >&2; pwd', {
+    envs: { MORE: "there" },
+    cwd: "/tmp",
+    onStdout: (text) => void told.push(text),
+  });
+  assert.deepEqual([stdout, stderr, exitCode], ["hello there\n/tmp\n", "no\n", 0]);
+  assert.equal(told.join(""), stdout);
+  await assert.rejects(box.commands.run("echo half; exit 3"), (error) => {
+    assert.ok(error instanceof CommandExitError);
+    assert.deepEqual([error.exitCode, error.stdout], [3, "half\n"]);
+    return true;
+  });
+
+  const cat = await box.commands.run("cat", { background: true, stdin: true });
+  assert.deepEqual(
+    (await box.commands.list()).map(({ pid, cmd, args }) => [pid, cmd, args]),
+    [[cat.pid, "/bin/bash", ["-l", "-c", "cat"]]],
+  );
+  const second = await box.commands.connect(cat.pid);
+  await box.commands.sendStdin(cat.pid, "typed\n");
+  await box.commands.closeStdin(cat.pid);
+  assert.equal((await cat.wait()).stdout, "typed\n");
+  assert.equal((await second.wait()).stdout, "typed\n");
+
+  const sleeping = await box.commands.run("sleep 1000", { background: true });
+  assert.equal(await sleeping.kill(), true);
+  await assert.rejects(sleeping.wait(), { name: "CommandExitError", message: "signal: killed" });
+  assert.equal(await box.commands.kill(sleeping.pid), false);
+  await assert.rejects(box.commands.run("sleep 1000", { timeoutMs: 100 }), { name: "TimeoutError" });
+  await assert.rejects(box.commands.run("true", { cwd: "/nowhere" }), { name: "InvalidArgumentError" });
+  await assert.rejects(box.commands.run("true", { user: "nobody-here" }), { name: "AuthenticationError" });
+}
+
+async function files() {
+  assert.equal((await box.files.write("/tmp/new/a.txt", "text")).path, "/tmp/new/a.txt");
+  assert.equal(await box.files.read("/tmp/new/a.txt"), "text");
+  await box.files.write("/tmp/new/empty", "");
+  assert.equal(await box.files.read("/tmp/new/empty"), "");
+  const bytes = new Uint8Array([0, 255, 13, 10]);
+  await box.files.write([
+    { path: "/tmp/new/b.bin", data: bytes.buffer },
+    { path: "/tmp/new/c.txt", data: "c" },
+  ]);
+  assert.deepEqual(await box.files.read("/tmp/new/b.bin", { format: "bytes" }), bytes);
+  await box.files.write("/tmp/new/zipped.txt", "was zipped on its way", { gzip: true });
+  assert.equal(await box.files.read("/tmp/new/zipped.txt"), "was zipped on its way");
+  await box.files.write("relative.txt", "where commands begin");
+  assert.equal((await box.commands.run("cat relative.txt")).stdout, "where commands begin");
+
+  assert.equal(await box.files.makeDir("/tmp/new/sub/deep"), true);
+  assert.equal(await box.files.makeDir("/tmp/new/sub/deep"), false);
+  const names = async (depth) => (await box.files.list("/tmp/new", { depth })).map(({ path }) => path.slice(9));
+  assert.deepEqual(await names(1), ["a.txt", "b.bin", "c.txt", "empty", "sub", "zipped.txt"]);
+  assert.ok((await names(2)).includes("sub/deep"));
+  const { name, type, size, permissions, owner } = await box.files.getInfo("/tmp/new/a.txt");
+  assert.deepEqual([name, type, size, permissions], ["a.txt", "file", 4, "-rw-r--r--"]);
+  assert.equal(owner, (await box.commands.run("id -un")).stdout.trim());
+  assert.equal((await box.files.rename("/tmp/new/a.txt", "/tmp/new/sub/a.txt")).path, "/tmp/new/sub/a.txt");
+  await box.files.remove("/tmp/new/sub");
+  assert.equal(await box.files.exists("/tmp/new/sub/a.txt"), false);
+  await assert.rejects(box.files.read("/tmp/new/none"), FileNotFoundError);
+
+  const seen = Promise.withResolvers();
+  const watch = await box.files.watchDir("/tmp/new", (event) => seen.resolve(event));
+  await box.files.write("/tmp/new/watched.txt", "x");
+  assert.deepEqual((({ name, type }) => ({ name, type }))(await seen.promise), { name: "watched.txt", type: "create" });
+  await watch.stop();
+}
+
+async function lifetime() {
+  assert.equal(await box.isRunning(), true);
+  await box.setTimeout(900_000);
+  const { sandboxId, metadata, state, templateId, startedAt, endAt } = await box.getInfo();
+  assert.deepEqual([sandboxId, metadata, state, templateId], [box.sandboxId, { user: "ann" }, "running", "base"]);
+  assert.ok(endAt - startedAt >= 900_000);
+  const listed = async (user) =>
+    (await Sandbox.list({ query: { metadata: { user } } }).nextItems()).map((found) => found.sandboxId);
+  assert.deepEqual([await listed("ann"), await listed("bob")], [[box.sandboxId], []]);
+  const again = await Sandbox.connect(box.sandboxId);
+  assert.equal(await again.files.read("/tmp/new/c.txt"), "c");
+  await assert.rejects(Sandbox.connect("none-main"), { name: "SandboxNotFoundError" });
+  await assert.rejects(Sandbox.create({ apiKey: "wrong" }), { name: "AuthenticationError" });
+}
