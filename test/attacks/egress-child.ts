@@ -45,7 +45,13 @@ const { port } = service.address() as AddressInfo;
 // Each name changes its answer with every question: first a public address that nobody has, then one of the machine.
 const asked = new Map<string, number>();
 const names = createSocket("udp4");
-names.on("message", (query, from) => {
+/** Questions for slow names are answered when `slowReleased` is. */
+const [slowAsked, slowReleased] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+names.on("message", async (query, from) => {
+  if (query.includes("slow")) {
+    slowAsked.resolve();
+    await slowReleased.promise;
+  }
   const answer = answerQuestion(query, (name, type) => {
     if (type !== "A") return [];
     const count = asked.get(name) ?? 0;
@@ -133,6 +139,13 @@ async function attack(): Promise<void> {
   assert.equal(reached, 0, "a name led to the machine");
   for (const name of ["proxy.test", "plain.test", "connection.test", "callback.test", "meta.test", "meta-idp.test"])
     assert.ok((asked.get(name) ?? 0) >= 2, `${name} was resolved`);
+
+  // A name server that never answers keeps no thread of this process, and so no look-up of anybody else.
+  const slow = Promise.allSettled([throughProxy(`CONNECT slow.test:${port}`), get(outbound, "slow.test")]);
+  await slowAsked.promise;
+  assert.ok(!process.getActiveResourcesInfo().includes("GetAddrInfoReqWrap"), "a thread waits for a tenant's name");
+  slowReleased.resolve();
+  await slow;
 
   // An address that the machine gets later is its own, too.
   ip("address", "add", `${LATER}/32`, "dev", "lo");

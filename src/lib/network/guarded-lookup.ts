@@ -2,9 +2,11 @@
  * Name resolution for connections on behalf of a tenant. The check runs on the resolved address that is dialled, so a
  * name that resolves differently between check and use (DNS rebinding) gains nothing.
  */
-import { type LookupAddress, lookup } from "node:dns";
+import type { LookupAddress, LookupOptions } from "node:dns";
+import { lookup } from "node:dns/promises";
 import { isIP, type LookupFunction } from "node:net";
 import { classifyAddress } from "./address-class.ts";
+import { resolveName } from "./stranger-names.ts";
 
 export interface AddressGuard {
   /** Throws for a literal address that may not be dialled; names are checked after they are resolved. */
@@ -17,20 +19,32 @@ export function addressGuard(options: { privateAddresses: boolean; refused(host:
     const kind = classifyAddress(address);
     return kind === "public" || (kind === "private" && options.privateAddresses);
   };
+  // Only a name inside the operator's own network may need search domains and the other sources of the system.
+  const addressesOf = options.privateAddresses ? systemAddresses : resolveName;
   return {
     check(host) {
       const plain = host.replace(/^\[|\]$/g, "");
       if (isIP(plain) && !allows(plain)) throw options.refused(plain);
     },
     lookup(hostname, lookupOptions, callback) {
-      lookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
-        if (error) return callback(error, "", 0);
-        const allowed = addresses.filter(({ address }) => allows(address));
-        const [first] = allowed;
-        if (!first) return callback(options.refused(hostname), "", 0);
-        if (lookupOptions.all) (callback as (error: null, addresses: LookupAddress[]) => void)(null, allowed);
-        else callback(null, first.address, first.family);
-      });
+      addressesOf(hostname).then(
+        (addresses) => {
+          const allowed = addresses.filter((address) => allows(address) && fits(address, lookupOptions.family));
+          const [first] = allowed;
+          if (first === undefined) return callback(options.refused(hostname), "", 0);
+          if (lookupOptions.all) callback(null, allowed.map(asLookup));
+          else callback(null, first, isIP(first));
+        },
+        (error: Error) => callback(error, "", 0),
+      );
     },
   };
 }
+
+const systemAddresses = async (name: string): Promise<string[]> =>
+  (await lookup(name, { all: true })).map(({ address }) => address);
+
+const asLookup = (address: string): LookupAddress => ({ address, family: isIP(address) });
+
+const fits = (address: string, family: LookupOptions["family"] = 0): boolean =>
+  family === 0 || isIP(address) === Number(String(family).replace("IPv", ""));

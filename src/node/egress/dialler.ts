@@ -2,13 +2,14 @@
  * Makes the connections of workloads to the outside. A name is resolved once, every address of it is judged, and the
  * connection goes to an address that was judged. Connections that a change of rules no longer allows are cut.
  */
-import { lookup } from "node:dns/promises";
 import { connect, type Socket } from "node:net";
+import { FairQueue } from "../../lib/fair-queue.ts";
 import { classifyAddress, parseAddress } from "../../lib/network/address-class.ts";
 import type { HttpRequest } from "../../lib/network/egress/http-target.ts";
 import { OPEN_POLICY } from "../../lib/network/egress/outbound-policy.ts";
 import { NO_ROUTES } from "../../lib/network/egress/routes.ts";
 import type { Refusal, RulesSource, WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
+import { resolveName } from "../../lib/network/stranger-names.ts";
 import { type EgressRefusal, isRefusal, refusal, refusedBy } from "./refusal.ts";
 import type { Target } from "./target.ts";
 
@@ -40,6 +41,8 @@ const IDLE_MAX_MS = 15 * 60_000;
 const REPORT_EVERY_MS = 30_000;
 /** One workload's connections at once; a crawler uses a few dozen. */
 const CONNECTIONS_MAX = 256;
+/** Look-ups of names. One workload's slow name servers hold up its own look-ups only. */
+const LOOKUPS = { atOnce: 512, atOncePerOwner: 16, waitingMax: CONNECTIONS_MAX };
 /** Mail from a stranger's machine is spam; everybody blocks it, and blames the machine. */
 const PORTS_REFUSED = [25];
 
@@ -49,6 +52,8 @@ const RULES_UNAVAILABLE = refusal(
   "The rules of this workload cannot be read now; try again.",
 );
 const NO_RULES: WorkloadRules = { policy: OPEN_POLICY, routes: NO_ROUTES };
+
+const TOO_MANY_LOOKUPS = refusal(429, "too_many_lookups", "Too many names of this workload wait to be resolved.");
 
 export interface OpenConnection {
   target: Target;
@@ -63,6 +68,7 @@ export class Dialler {
   readonly #open = new Map<string, Set<OpenConnection>>();
   /** Connections that are being made, by workload. */
   readonly #dialling = new Map<string, number>();
+  readonly #lookups = new FairQueue(LOOKUPS);
   readonly #unsubscribe: () => void;
 
   constructor(options: DialOptions) {
@@ -77,7 +83,7 @@ export class Dialler {
   /** Judges a destination, without connecting. */
   async admit(uid: string, target: Target, http?: HttpRequest): Promise<Admitted | EgressRefusal> {
     const rules = await this.rulesOf(uid).catch(() => null);
-    const admitted = rules ? await this.#judge(target, rules, http) : RULES_UNAVAILABLE;
+    const admitted = rules ? await this.#judge(uid, target, rules, http) : RULES_UNAVAILABLE;
     if (isRefusal(admitted)) this.tell(uid, target, admitted);
     return admitted;
   }
@@ -158,17 +164,18 @@ export class Dialler {
   }
 
   /** The addresses that may be dialled, or why none. One forbidden address forbids the name. */
-  async #judge(target: Target, rules: WorkloadRules, http?: HttpRequest): Promise<Admitted | EgressRefusal> {
+  async #judge(
+    uid: string,
+    target: Target,
+    rules: WorkloadRules,
+    http?: HttpRequest,
+  ): Promise<Admitted | EgressRefusal> {
     const { host, port } = target;
     const named = rules.policy.judgeName(host);
     if (!named.allowed) return refusedBy(host.text, named.rule);
     if (PORTS_REFUSED.includes(port)) return refusal(403, "port_forbidden", `Port ${port} is not reachable from here.`);
-    let addresses: string[];
-    try {
-      addresses = host.address ? [host.text] : await (this.#options.resolve ?? resolveName)(host.text);
-    } catch {
-      return refusal(502, "name_not_resolved", `The name ${host.text} cannot be resolved.`);
-    }
+    const addresses = await this.#addressesOf(uid, target);
+    if (isRefusal(addresses)) return addresses;
     if (addresses.length === 0) return refusal(502, "name_not_resolved", `The name ${host.text} has no address.`);
     for (const address of addresses) {
       const verdict = rules.policy.judge({ ...destination(target, address), http });
@@ -182,13 +189,18 @@ export class Dialler {
     }
     return { target, addresses, rules };
   }
+
+  async #addressesOf(uid: string, { host }: Target): Promise<string[] | EgressRefusal> {
+    if (host.address) return [host.text];
+    const resolve = this.#options.resolve ?? resolveName;
+    const found = this.#lookups.run(uid, () => resolve(host.text));
+    const unknown = refusal(502, "name_not_resolved", `The name ${host.text} cannot be resolved.`);
+    return found?.catch(() => unknown) ?? TOO_MANY_LOOKUPS;
+  }
 }
 
 const destination = ({ host, port }: Target, address: string) =>
   ({ host, port, address: parseAddress(address) ?? undefined, transport: "tcp" }) as const;
-
-const resolveName = async (host: string): Promise<string[]> =>
-  (await lookup(host, { all: true })).map(({ address }) => address);
 
 async function connectAny(
   addresses: string[],

@@ -6,14 +6,15 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { parseHost } from "../../lib/network/egress/host.ts";
-import { createServer } from "../../lib/network/node-http.ts";
+import { createHandedServer } from "../../lib/network/handed-server.ts";
 import type { Credential } from "../../lib/x509/certificate.ts";
 import { type Admitted, Dialler, type DialOptions, type OpenConnection } from "./dialler.ts";
 import { type FirstFlight, firstFlight } from "./first-flight.ts";
 import { forward, forwardUpgrade, join, type Passage } from "./forward.ts";
+import { HeldBytes } from "./held-bytes.ts";
 import { intercept } from "./intercept.ts";
 import { openPassage } from "./passage.ts";
-import { isRefusal, MALFORMED, rawAnswer, refusedBy } from "./refusal.ts";
+import { HEAD_TOO_SLOW, isRefusal, MALFORMED, rawAnswer, refusedBy } from "./refusal.ts";
 import { refuse, sinkOf } from "./sink.ts";
 import { parseAuthority, parseHostHeader, parseHttpUrl } from "./target.ts";
 import { ACCESS_DENIED, checkedTunnel } from "./tunnel.ts";
@@ -23,6 +24,8 @@ export interface EgressOptions extends DialOptions {
   credentialOf?: (uid: string, host: string) => Promise<Credential>;
   /** Authorities of servers behind routes; absent = those that Node knows. */
   authorities?: string;
+  /** Time for the head of a request; absent = 30 s. */
+  headersWaitMs?: number;
 }
 
 export interface EgressProxy {
@@ -53,17 +56,19 @@ const LED_MAX = 512;
 const ESTABLISHED = "HTTP/1.1 200 Connection Established\r\n\r\n";
 
 export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
+  const { headersWaitMs = HEADERS_WAIT_MS } = options;
   const dialler = new Dialler(options);
+  const bodies = new HeldBytes();
   const owners = new WeakMap<object, string>();
   const passages = new WeakMap<object, Passage>();
   const led = new WeakSet<object>();
   /** Connections that were led here, by workload. */
   const ledBy = new Map<string, number>();
-  const settings = { requestTimeout: 0, headersTimeout: HEADERS_WAIT_MS };
+  const settings = { requestTimeout: 0, headersTimeout: headersWaitMs };
   /** Takes CONNECT and requests with whole addresses. */
-  const door: Server = createServer(settings);
+  const door: Server = createHandedServer(settings);
   /** Takes requests inside a tunnel. */
-  const inner: Server = createServer({ ...settings, shouldUpgradeCallback: keepsRequestsReadable });
+  const inner: Server = createHandedServer({ ...settings, shouldUpgradeCallback: keepsRequestsReadable });
 
   async function tunnel(uid: string, incoming: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
     client.on("error", () => client.destroy()); // the client hung up; the other side follows below
@@ -99,9 +104,8 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
   async function transparent(uid: string, port: TransparentPort, client: Socket): Promise<void> {
     client.on("error", () => client.destroy()); // the client hung up; the other side follows below
     const giveUp = (): void => void client.destroy();
-    client.setTimeout(HEADERS_WAIT_MS, giveUp);
-    const flight = await firstFlight(client, Buffer.alloc(0));
-    client.setTimeout(0).removeListener("timeout", giveUp);
+    const timer = setTimeout(giveUp, headersWaitMs).unref();
+    const flight = await firstFlight(client, Buffer.alloc(0)).finally(() => clearTimeout(timer));
     if (flight.protocol === "http" && port === 80) {
       client.unshift(flight.bytes);
       owners.set(client, uid);
@@ -123,7 +127,7 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
   async function takeRequests(client: Duplex, { protocol, bytes }: FirstFlight, way: Way): Promise<void> {
     const { uid, admitted } = way;
     const secure = protocol === "tls";
-    const passage = openPassage(dialler, { ...way, secure, keepAlive: true, authorities: options.authorities });
+    const passage = openPassage(dialler, { ...way, secure, keepAlive: true, bodies, authorities: options.authorities });
     client.once("close", () => passage.close());
     const credential = secure ? await options.credentialOf?.(uid, admitted.target.host.text) : undefined;
     client.unshift(bytes);
@@ -158,12 +162,12 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
     // The address of the request decides, whatever its Host header says.
     incoming.headers.host = new URL(url).host;
     admitted.countedThere = isLed;
-    const passage = openPassage(dialler, { uid, admitted, secure: false, keepAlive: false });
+    const passage = openPassage(dialler, { uid, admitted, secure: false, keepAlive: false, bodies });
     await forward(dialler, passage, path, incoming, sink);
   }
 
-  const onBadRequest = (_: Error, socket: Duplex): void => {
-    if (socket.writable) socket.end(rawAnswer(MALFORMED));
+  const onBadRequest = (error: Error, socket: Duplex): void => {
+    if (socket.writable) socket.end(rawAnswer(isTooSlow(error) ? HEAD_TOO_SLOW : MALFORMED));
     else socket.destroy();
   };
 
@@ -202,11 +206,16 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
       transparent(uid, port, socket).catch(() => socket.destroy());
     },
     async stop() {
-      for (const server of [door, inner]) server.closeAllConnections();
+      for (const server of [door, inner]) {
+        server.closeAllConnections();
+        server.close();
+      }
       dialler.stop();
     },
   };
 }
+
+const isTooSlow = (error: Error): boolean => "code" in error && error.code === "ERR_HTTP_REQUEST_TIMEOUT";
 
 /** Protocols whose requests nobody would judge. Such an offer is ignored, as servers may do. */
 const HIDING = /(?:^|[,\s])(?:h2c?|http|tls|spdy)(?:[/,\s]|$)/i;

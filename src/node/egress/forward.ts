@@ -5,6 +5,7 @@ import type { Route } from "../../lib/network/egress/routes.ts";
 import type { WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
 import { request } from "../../lib/network/node-http.ts";
 import type { Admitted, Dialler } from "./dialler.ts";
+import type { HeldBytes } from "./held-bytes.ts";
 import { inject, readWhole } from "./inject.ts";
 import { redactable, redactor, redactText } from "./redact.ts";
 import { type EgressRefusal, isRefusal, RefusalError, rawAnswer, refusal, refusedBy } from "./refusal.ts";
@@ -19,6 +20,8 @@ export interface Passage {
   secure: boolean;
   /** Makes the connections to the destination. */
   agent: Agent;
+  /** Counts the bodies that are held until they are whole. */
+  bodies: HeldBytes;
 }
 
 /** Headers that belong to one connection and are not passed on. */
@@ -61,9 +64,16 @@ export async function forward(
   const secrets = redactedIn(routes);
   const options = outgoingOptions(passage, path, incoming);
   const given = secrets.length > 0 ? withoutHeaders(options.headers, UNREADABLE) : options.headers;
-  const injected = await inject(routes, given, (bytesMax) => readWhole(incoming, bytesMax)).catch(() => null);
-  if (!injected) return refuse(sink, MALFORMED_SECRET);
+  const hold = passage.bodies.open(passage.uid);
+  sink.body.once("close", hold.release);
+  const injected = await inject(routes, given, (bytesMax) => readWhole(incoming, bytesMax, hold)).catch(refusalIn);
+  if (isRefusal(injected)) {
+    hold.release();
+    incoming.resume(); // unread bytes of one request hold up the other requests of an HTTP/2 connection
+    return refuse(sink, injected);
+  }
   const outgoing = request({ ...options, headers: injected.headers });
+  outgoing.once("finish", hold.release);
   sink.body.once("close", () => outgoing.destroy());
   outgoing.once("error", (error) => {
     if (sink.isBegun()) sink.body.destroy();
@@ -89,6 +99,8 @@ export async function forward(
   else if (isFramed(injected.headers)) incoming.pipe(outgoing);
   else outgoing.end();
 }
+
+const refusalIn = (error: unknown): EgressRefusal => (error instanceof RefusalError ? error.refusal : MALFORMED_SECRET);
 
 /** Secrets travel over TLS only. */
 const routesFor = (

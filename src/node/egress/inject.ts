@@ -2,6 +2,8 @@
 import type { Readable } from "node:stream";
 import { FUNCTIONS_MAX, type FunctionBudget, fillPlaceholders } from "../../lib/network/egress/placeholders.ts";
 import { HEADER_VALUE, type Route } from "../../lib/network/egress/routes.ts";
+import type { Hold } from "./held-bytes.ts";
+import { RefusalError, refusal } from "./refusal.ts";
 
 /** Larger bodies pass as they are. */
 const BODY_BYTES_MAX = 2 ** 20;
@@ -38,11 +40,18 @@ export async function inject(
   return { headers: [...withoutLength(filled), "content-length", String(body.length)], body };
 }
 
-/** The whole body; null when it is larger, and then the stream gives all of it again. */
-export async function readWhole(stream: Readable, bytesMax: number): Promise<Buffer | null> {
+const TOO_MANY_BODIES = refusal(
+  429,
+  "too_many_bodies",
+  "The bodies that this workload sends at once to hosts of its routes are too large together; send fewer at a time.",
+);
+
+/** The whole body; null when it is larger, and then the stream gives all of it again. Throws when `hold` has no room. */
+export async function readWhole(stream: Readable, bytesMax: number, hold: Hold): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
+    if (!hold.take(chunk.length)) throw new RefusalError(TOO_MANY_BODIES);
     chunks.push(chunk);
     size += chunk.length;
     if (size > bytesMax) {

@@ -47,6 +47,8 @@ export function intercept(client: Duplex, { credential, onHttp1, onRequest }: In
   stream.once("secure", () => {
     clearTimeout(timer);
     if (stream.alpnProtocol !== "h2") return onHttp1(stream);
+    // A client that ends its side has left: HTTP/2 has no half of a connection.
+    stream.allowHalfOpen = false;
     const server = http2().createServer(LIMITS, (incoming, response) =>
       onRequest(framed(incoming), sinkOfHttp2(response)),
     );

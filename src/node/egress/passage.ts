@@ -5,6 +5,7 @@ import { connect as connectTls, type TLSSocket } from "node:tls";
 import { Agent as HttpAgent } from "../../lib/network/node-http.ts";
 import type { Admitted, Dialler, OpenConnection } from "./dialler.ts";
 import type { Passage } from "./forward.ts";
+import type { HeldBytes } from "./held-bytes.ts";
 import { isRefusal, RefusalError, refusal } from "./refusal.ts";
 import type { Target } from "./target.ts";
 
@@ -13,6 +14,7 @@ export interface PassageOptions {
   admitted: Admitted;
   secure: boolean;
   keepAlive: boolean;
+  bodies: HeldBytes;
   /** A connection that is already there, for the first request. */
   ready?: OpenConnection;
   /** Authorities of servers; absent = those that Node knows. */
@@ -20,7 +22,7 @@ export interface PassageOptions {
 }
 
 export function openPassage(dialler: Dialler, { ready, ...options }: PassageOptions): Passage & { close(): void } {
-  const { uid, admitted, secure, keepAlive, authorities } = options;
+  const { uid, admitted, secure, keepAlive, bodies, authorities } = options;
   let unused = ready;
   const agent: Agent = new HttpAgent({ keepAlive });
   const connect = async (): Promise<Duplex> => {
@@ -38,7 +40,7 @@ export function openPassage(dialler: Dialler, { ready, ...options }: PassageOpti
     return undefined;
   };
   return {
-    ...{ uid, admitted, secure, agent },
+    ...{ uid, admitted, secure, agent, bodies },
     close() {
       agent.destroy();
       unused?.socket.destroy();

@@ -23,6 +23,8 @@ export const MALFORMED = refusal(
   "The proxy takes CONNECT host:port and requests for http:// addresses.",
 );
 
+export const HEAD_TOO_SLOW = refusal(408, "head_too_slow", "The head of the request took too long.");
+
 export const isRefusal = (value: object): value is EgressRefusal => "code" in value && "status" in value;
 
 /** Carries a refusal through an API that knows errors only. */

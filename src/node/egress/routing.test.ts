@@ -270,6 +270,23 @@ describe("nothing else gets a secret", () => {
   });
 });
 
+test("bodies that wait to be whole are bounded for a workload, and a request that ends gives its part back", async (t) => {
+  const { ask, secure, seen, port } = await routedPlace(t);
+  const stream = await secure("api.test", { alpn: ["h2"] });
+  const client = connectHttp2(`https://api.test:${port}`, { createConnection: () => stream });
+  t.after(() => client.destroy());
+  const headers = { "content-type": "application/json" };
+  const body = " ".repeat(2 ** 20);
+  const held = Array.from({ length: 20 }, () => client.request({ ":path": "/", ":method": "POST", ...headers }));
+  for (const sent of held) sent.on("error", () => {}).write(body); // the test breaks the request off
+  const refused = await Promise.any(held.map(async (sent) => (await once(sent, "response"))[0]));
+  assert.deepEqual([refused[":status"], refused["proxy-error"]], [429, "too_many_bodies"]);
+  client.destroy();
+  // The proxy may hear of the end after the next request.
+  while ((await ask("api.test", { method: "POST", headers, body })).status === 429);
+  assert.equal(seen.length, 1);
+});
+
 describe("requests in disguise", () => {
   const rules = [{ action: "deny" as const, methods: ["DELETE"], path: "/keep*" }];
 
