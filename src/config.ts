@@ -16,7 +16,7 @@ import { KUBE_ONLY, kubeSettings } from "./lib/schemas/kube-settings.ts";
 import { nodeSettings } from "./lib/schemas/node-settings.ts";
 import { registrySettings } from "./lib/schemas/registry-settings.ts";
 import { flag, identityProviders, list, pairs as quotas } from "./lib/schemas/setting-values.ts";
-import { isTls, tlsProblem, tlsSettings } from "./lib/schemas/tls-settings.ts";
+import { hasProxies, isTls, tlsProblem, tlsSettings } from "./lib/schemas/tls-settings.ts";
 import { UsageError } from "./lib/usage-error.ts";
 
 interface Setting {
@@ -462,9 +462,9 @@ function checkTogether(config: Config): void {
     throw new ConfigError("console_url needs another host name than public_url: that one serves workloads.");
   const problem = tlsProblem(config);
   if (problem !== null) throw new ConfigError(problem);
-  if (!isLoopback(config.host) && !isTls(config) && !config.trust_proxy && !config.insecure_http) {
+  if (!isLoopback(config.host) && !isTls(config) && !hasProxies(config) && !config.insecure_http) {
     throw new ConfigError(
-      `host ${config.host} is reachable from other machines, and plain HTTP would show API keys to the network. Set tls_cert and tls_key, or tls = "auto", or trust_proxy behind a TLS proxy, or insecure_http if the network is private.`,
+      `host ${config.host} is reachable from other machines, and plain HTTP would show API keys to the network. Set tls_cert and tls_key, or tls = "auto", or trusted_proxies (or trust_proxy) behind a TLS proxy, or insecure_http if the network is private.`,
     );
   }
 }

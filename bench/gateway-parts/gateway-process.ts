@@ -1,4 +1,5 @@
 /** The gateway in a process of its own, with one authenticated agent. Arguments: upstream port, "node" for no lane. */
+
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -7,6 +8,7 @@ import type { Workload } from "../../src/gateway/deps.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
 import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
+import { NO_PROXIES } from "../../src/lib/network/proxies.ts";
 
 const upstream = Number(process.argv[2]);
 const principal = { id: "user-1", type: "user", method: "api_key" };
@@ -32,7 +34,7 @@ function digest(token: string): string {
 const gateway = createGateway({
   settings: {
     brand: "berth",
-    trustProxy: false,
+    proxies: NO_PROXIES,
     pathPages: "sandboxed",
     isLoopback: false,
     docsUrl: "/docs/gateway",

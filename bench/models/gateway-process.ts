@@ -1,4 +1,5 @@
 /** The inference edge with one model in a process of its own: routing, authentication, engine, without the store. */
+
 import { hash } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,6 +8,7 @@ import { createModelHandler } from "../../src/composition/model-handler.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
 import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
+import { NO_PROXIES } from "../../src/lib/network/proxies.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { createModelGateway } from "../../src/models/model-gateway.ts";
 import { createModelPriceBook } from "../../src/models/price-book.ts";
@@ -50,7 +52,7 @@ const models = createModelGateway({
 const gateway = createGateway({
   settings: {
     brand: "service",
-    trustProxy: false,
+    proxies: NO_PROXIES,
     pathPages: "sandboxed",
     isLoopback: false,
     docsUrl: "",

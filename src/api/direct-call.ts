@@ -1,7 +1,7 @@
 /** The pipeline for calls from inside the server: the same rights, audit and log lines as for requests of clients. */
 import type { DirectCall } from "../contract/direct-call.ts";
 import type { Implementation } from "../kinds/port.ts";
-import { clientAddress } from "./client-address.ts";
+import { clientAddress, type Proxies } from "../lib/network/proxies.ts";
 import { API_PREFIX } from "./operation-routes.ts";
 import { answer, type PipelineDeps } from "./pipeline.ts";
 import type { RequestLog } from "./request-log.ts";
@@ -9,7 +9,7 @@ import type { RequestLog } from "./request-log.ts";
 export interface DirectCallDeps extends PipelineDeps {
   implementations: readonly Implementation[];
   requestLog: RequestLog;
-  trustProxy: number;
+  proxies: Proxies;
 }
 
 export function createDirectCall(deps: DirectCallDeps): DirectCall {
@@ -19,7 +19,7 @@ export function createDirectCall(deps: DirectCallDeps): DirectCall {
     if (!implementation) throw new Error(`there is no operation '${id}'`);
     const { operation } = implementation;
     const started = performance.now();
-    const sourceAddress = clientAddress(peer, headers["x-forwarded-for"], deps.trustProxy);
+    const sourceAddress = clientAddress(peer, headers["x-forwarded-for"], deps.proxies);
     const request = { headers, params, query, body, stream: null, requestId, sourceAddress, notes: {} };
     const told = (status: number): void => {
       const ms = performance.now() - started;

@@ -1,4 +1,5 @@
 /** Bodies that never end, at the framework's edge: the plain edge has a time of its own. */
+
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
@@ -8,6 +9,7 @@ import pino from "pino";
 import { Registry } from "prom-client";
 import { UnreadAnswers } from "../http/unread-answers.ts";
 import type { Implementation } from "../kinds/port.ts";
+import { NO_PROXIES } from "../lib/network/proxies.ts";
 import { createRequestLog } from "./request-log.ts";
 import { type ApiOptions, createApi } from "./server.ts";
 
@@ -26,7 +28,7 @@ test("a body that trickles or stops is answered with 400 and its connection ends
       server = createServer({ requestTimeout: 0 }, handler);
       return server;
     },
-    trustProxy: 0,
+    proxies: NO_PROXIES,
     bodyWaitMs: 100,
   } as unknown as ApiOptions);
   t.after(() => api.close());

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import type { Implementation } from "../kinds/port.ts";
+import { NO_PROXIES } from "../lib/network/proxies.ts";
 import { createPlainEdge, type PlainEdgeOptions, type PlainExchange } from "./plain-edge.ts";
 
 const operation = { id: "driveCreate", method: "POST", path: "/drives", params: [], mutates: true };
@@ -18,7 +19,7 @@ test("a body that does not come is not waited for without end", async () => {
       },
     },
     parseJson: JSON.parse,
-    trustProxy: 0,
+    proxies: NO_PROXIES,
     bodyWaitMs: 1,
   } as unknown as PlainEdgeOptions);
   const serve = edge({

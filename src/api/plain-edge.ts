@@ -12,9 +12,9 @@ import { PlatformError } from "../contract/errors.ts";
 import type { PlainHead } from "../http/http1/request-head.ts";
 import type { Implementation } from "../kinds/port.ts";
 import { STATUS_CODES } from "../lib/network/node-http.ts";
+import { clientAddress, type Proxies } from "../lib/network/proxies.ts";
 import type { Soon } from "../lib/soon.ts";
 import { atTurnEnd } from "../lib/turn-end.ts";
-import { clientAddress } from "./client-address.ts";
 import { API_PREFIX, createOperationRoutes, type Found } from "./operation-routes.ts";
 import { type ApiRequest, answer, type PipelineDeps, readerOf, requireRoom } from "./pipeline.ts";
 import { requestIdOf } from "./request-id.ts";
@@ -46,7 +46,7 @@ export interface PlainEdgeOptions extends PipelineDeps {
   requestLog: RequestLog;
   /** As the framework reads it, so that both ways refuse the same. */
   parseJson(text: string): unknown;
-  trustProxy: number;
+  proxies: Proxies;
   bodyWaitMs?: number;
 }
 
@@ -124,7 +124,7 @@ async function serve(plan: Plan, exchange: PlainExchange, options: PlainEdgeOpti
   const started = performance.now();
   const requestId = requestIdOf(headers["x-request-id"]);
   const peer = exchange.fromNetwork ? exchange.remoteAddress : undefined;
-  const sourceAddress = clientAddress(peer, headers["x-forwarded-for"], options.trustProxy);
+  const sourceAddress = clientAddress(peer, headers["x-forwarded-for"], options.proxies);
   let status: number;
   let text: string | null;
   let extra: Record<string, string>;

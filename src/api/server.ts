@@ -1,4 +1,5 @@
 /** The management edge: one Fastify route per operation, and the short way for plain requests. */
+
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import Fastify, {
   type FastifyInstance,
@@ -12,7 +13,7 @@ import type { Method } from "../contract/operation.ts";
 import { clientOf, isPeer } from "../http/peer-field.ts";
 import type { UnreadAnswers } from "../http/unread-answers.ts";
 import type { Implementation } from "../kinds/port.ts";
-import { clientAddress } from "./client-address.ts";
+import { clientAddress, type Proxies } from "../lib/network/proxies.ts";
 import type { EventStreams } from "./event-streams.ts";
 import { BODY_WAIT_MS, watchBody } from "./late-body.ts";
 import { API_PREFIX } from "./operation-routes.ts";
@@ -46,7 +47,7 @@ export interface ApiOptions extends PipelineDeps {
   /** Creates the server for the routes; plain requests may use `plain`. */
   serverFactory(handler: RequestListener, plain: PlainEdge): Server;
   /** Number of proxies in front; each adds its client to X-Forwarded-For. */
-  trustProxy: number;
+  proxies: Proxies;
   streams: EventStreams;
   bodyWaitMs?: number;
   /** Tells browsers to use HTTPS only, on hosts of the platform. */
@@ -77,7 +78,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     reply.header("x-request-id", request.id);
     const { raw } = request;
     if (options.strictTransport && clientOf(raw).secure) reply.header("strict-transport-security", STRICT_TRANSPORT);
-    request.clientAddress = clientAddress(clientOf(raw).address, raw.headers["x-forwarded-for"], options.trustProxy);
+    request.clientAddress = clientAddress(clientOf(raw).address, raw.headers["x-forwarded-for"], options.proxies);
     const isStream = request.routeOptions.config.readsStream ?? false;
     watchBody(request.raw, { isStream, waitMs: bodyWaitMs }, () => {
       if (!reply.sent) fail(lateBody(bodyWaitMs), request, reply, requestLog);

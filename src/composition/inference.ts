@@ -15,7 +15,7 @@ import { standingOf } from "../kinds/policy/placement.ts";
 import type { Deps } from "../kinds/port.ts";
 import { createOwnEndpoints } from "../kinds/sandbox/own-endpoints.ts";
 import { isLoopbackName } from "../lib/network/site.ts";
-import { isTls } from "../lib/schemas/tls-settings.ts";
+import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
 import type { ModelGateway } from "../models/model-gateway.ts";
 import { createRequestKeeper } from "../reconcile/async-requests.ts";
 import { facadesOf } from "./facades.ts";
@@ -69,7 +69,7 @@ export async function startInference(
     settings: {
       brand,
       domain,
-      trustProxy: config.trust_proxy > 0,
+      proxies: proxiesOf(config),
       pathPages: config.path_pages,
       consoleHost: consoleHost(baseBeforeListening),
       publicHost,

@@ -22,6 +22,7 @@ import { OPERATIONS } from "../kinds/index.ts";
 import type { Platform } from "../kinds/port.ts";
 import { MEMBER_SCOPES, SCOPES } from "../kinds/scopes.ts";
 import { createOutbound } from "../lib/network/outbound-http.ts";
+import { proxiesOf } from "../lib/schemas/tls-settings.ts";
 import type { Foundation } from "./foundation.ts";
 import type { Identity } from "./identity.ts";
 import type { Inference } from "./inference.ts";
@@ -64,7 +65,7 @@ export async function startManagement(
     ...{ deps: platform, authenticator, implementations },
     unread: new UnreadAnswers(),
     requestLog: createRequestLog(registry, platform.log),
-    trustProxy: config.trust_proxy,
+    proxies: proxiesOf(config),
   };
   const directCall = createDirectCall(pipeline);
   const api = createApi({

@@ -1,4 +1,5 @@
 /** Everything the gateway needs from outside, as functions and data. */
+
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Registry } from "prom-client";
@@ -10,6 +11,7 @@ import type { Downstream } from "../http/downstream.ts";
 import type { FixedHeaders } from "../http/header-rules.ts";
 import type { PathPages } from "../http/page-rules.ts";
 import type { WorkloadRoute } from "../http/route.ts";
+import type { Proxies } from "../lib/network/proxies.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { GatewayLimits } from "./limits.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
@@ -149,7 +151,7 @@ export interface GatewaySettings {
   brand: string;
   domain?: string | undefined;
   /** True behind a proxy that ends TLS and whose X-Forwarded-* headers are trusted. */
-  trustProxy: boolean;
+  proxies: Proxies;
   consoleHost?: string | undefined;
   /** Host of the platform's own address. */
   publicHost?: string | undefined;

@@ -11,7 +11,8 @@ import { STICKY_TTL_MAX_SECONDS } from "./pick-revision.ts";
 
 /** Whether the client's connection is encrypted, as far as the gateway can know. */
 export function isSecure(rules: HeaderRules, down: Downstream): boolean {
-  return down.secure || (rules.trustProxy && down.fromNetwork && down.header("x-forwarded-proto") === "https");
+  if (down.secure) return true;
+  return down.fromNetwork && down.header("x-forwarded-proto") === "https" && rules.proxies.include(down.remoteAddress);
 }
 
 export function cookieFor(

@@ -8,10 +8,11 @@ import { PlatformError } from "../contract/errors.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import { adopt, HeldPort, listeningFd, type TakenPort } from "../lib/network/held-port.ts";
 import { createServer } from "../lib/network/node-http.ts";
-import { isTls } from "../lib/schemas/tls-settings.ts";
+import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { Credential } from "../lib/x509/certificate.ts";
 import { attachGateway, type InferenceDoor, type Management, type PlainManagement, SERVER_OPTIONS } from "./attach.ts";
+import { readProxyHeaders } from "./proxied.ts";
 import { openDefaultCertificate } from "./tls/default-certificate.ts";
 import { createRedirect } from "./tls/redirect.ts";
 import { asHttp, asNode, createTls } from "./tls/tls-server.ts";
@@ -69,6 +70,7 @@ export function createEdge(options: EdgeOptions): Edge {
       if (isTls(config)) tls = createTlsPort(options, doors);
       server = tls?.server ?? createServer(SERVER_OPTIONS);
       attachGateway(server, gateway, doors);
+      if (config.proxy_protocol) readProxyHeaders(server, proxiesOf(config));
       return server;
     },
     manage: (req, res) => routes?.(req, res),
@@ -156,6 +158,7 @@ function createTlsPort(options: EdgeOptions, doors: Management): TlsPort {
     gateway.newcomers.add(socket);
     redirect.emit("connection", socket);
   });
+  if (config.proxy_protocol) readProxyHeaders(plainPort, proxiesOf(config));
   return {
     server: asHttp(server),
     async listen(port) {

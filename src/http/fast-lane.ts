@@ -6,12 +6,14 @@
  *
  * A connection's modes: waiting -> serving -> waiting ..., or draining a body nobody wants, or handed over, or closed.
  */
+
 import type { Socket } from "node:net";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
 import { LINGER_BYTES_MAX, LINGER_MS, THIS_MACHINE } from "./downstream.ts";
 import { type PlainHead, readPlainHead } from "./http1/request-head.ts";
 import { LaneRequest } from "./lane-request.ts";
 import { isPeer, takePeerField } from "./peer-field.ts";
+import { isProxied } from "./proxied.ts";
 import type { Route } from "./route.ts";
 import { cutWhenStalled, isUnread } from "./stalled.ts";
 
@@ -99,7 +101,15 @@ export class LaneConnection implements Sweepable {
   /** Releases the socket from the lane; null while a request is in flight or when it cannot be moved. */
   giveUpIfIdle(): Socket | null {
     const isIdle = this.#request === null && this.#drained === null && this.#pending === null && !this.#unread;
-    if (!isIdle || this.secure || !this.fromNetwork || this.socket.destroyed || this.socket.writableEnded) return null;
+    if (
+      !isIdle ||
+      this.secure ||
+      !this.fromNetwork ||
+      isProxied(this.socket) ||
+      this.socket.destroyed ||
+      this.socket.writableEnded
+    )
+      return null;
     this.#detach();
     return this.socket;
   }

@@ -2,8 +2,10 @@
  * Which header fields the gateway removes and which it writes. All other names and values keep their order and
  * spelling.
  */
+
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { cookieMark, isPlatformCookie } from "../contract/platform-cookies.ts";
+import type { Proxies } from "../lib/network/proxies.ts";
 import { connectionNames, HOP_BY_HOP, lowerName } from "./http1/header-name.ts";
 import type { ResponseHead } from "./http1/response-parser.ts";
 import { PROTOCOL_FIELD, withoutOwn } from "./own-protocols.ts";
@@ -27,8 +29,8 @@ export interface HeaderRules {
   source: readonly string[];
   /** Names of the response fields that state the request's time limits. */
   timeLimitNames: readonly string[];
-  /** True behind a trusted proxy: X-Forwarded-* are continued. Otherwise the client's are replaced. */
-  trustProxy: boolean;
+  /** X-Forwarded-* of these are continued. Otherwise the client's are replaced. */
+  proxies: Proxies;
 }
 
 /** Words in the names of branded headers: the configured brand, and `service`. */
@@ -56,7 +58,7 @@ const OWN_WRITING = [
   "x-request-id",
 ];
 
-export function headerRules(options: { brand: string; trustProxy: boolean; pathPages: PathPages }): HeaderRules {
+export function headerRules(options: { brand: string; proxies: Proxies; pathPages: PathPages }): HeaderRules {
   const words = brandWords(options.brand);
   const brand = capitalised(options.brand);
   const responseDrop = new Set([
@@ -77,7 +79,7 @@ export function headerRules(options: { brand: string; trustProxy: boolean; pathP
     pages: pageRules({ ...options, drop: responseDrop }),
     timeLimitNames: words.map((word) => `X-${capitalised(word)}-Time-Limit`),
     source: words.flatMap((word) => [`X-${capitalised(word)}-Source`, "platform"]),
-    trustProxy: options.trustProxy,
+    proxies: options.proxies,
   };
 }
 
@@ -151,7 +153,7 @@ export function requestHead(rules: HeaderRules, input: RequestHeadInput, listed:
         // Rare: earlier fields may be listed too, so the loop starts again with the listed names.
         if (listed === NONE && connectionNames(value).length > 0)
           return requestHead(rules, input, allListed(rawHeaders));
-      } else if (!rules.trustProxy || !input.fromNetwork) continue;
+      } else if (!input.fromNetwork || !rules.proxies.include(input.remoteAddress)) continue;
       else if (name === "x-forwarded-for") passedBy += `${value}, `;
       else if (name === "x-forwarded-proto") forwardedProto = value;
       else if (name === "x-forwarded-host") forwardedHost = value;

@@ -5,10 +5,12 @@
  *
  * The engine keeps nothing but connections; all it has to know comes in through ModelGatewayDeps.
  */
+
 import { asGatewayError, GATEWAY_ERRORS, GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import { brandWords, headerRules } from "../http/header-rules.ts";
 import { type PlatformResponseOptions, respondError } from "../http/platform-response.ts";
+import { NO_PROXIES } from "../lib/network/proxies.ts";
 import { at } from "../lib/untrusted-json.ts";
 import { writeJson, writeWhole } from "./answer-writer.ts";
 import { HeldBytes, ModelCaller } from "./caller.ts";
@@ -60,7 +62,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     random: deps.random ?? Math.random,
     held: new HeldBytes(limits.heldMaxBytes),
     responding: {
-      rules: headerRules({ brand: deps.brand, trustProxy: false, pathPages: "sandboxed" }),
+      rules: headerRules({ brand: deps.brand, proxies: NO_PROXIES, pathPages: "sandboxed" }),
       clock: deps.clock,
       docsUrl: deps.docsUrl,
     },

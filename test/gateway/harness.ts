@@ -1,4 +1,5 @@
 /** A gateway on a real port in front of real servers, and clients that see every byte. */
+
 import { once } from "node:events";
 import { createServer, type Server, type ServerOptions } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
@@ -18,6 +19,7 @@ import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS, type GatewayLimits } from "../../src/gateway/limits.ts";
 import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
 import type { PathPages } from "../../src/http/page-rules.ts";
+import { numberOfProxies } from "../../src/lib/network/proxies.ts";
 import { OWNER, peerChannel } from "../peer-channel.ts";
 
 export interface TestGateway extends AsyncDisposable {
@@ -127,7 +129,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     settings: {
       brand: "berth",
       domain: options.domain,
-      trustProxy: options.trustProxy ?? false,
+      proxies: numberOfProxies(options.trustProxy ? 1 : 0),
       pathPages: options.pathPages ?? "sandboxed",
       isLoopback: options.isLoopback ?? false,
       consoleHost: options.consoleHost,

@@ -1,4 +1,5 @@
 /** The model gateway behind the inference edge, wired to memory instead of a store. */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Registry } from "prom-client";
@@ -6,6 +7,7 @@ import type { ModelPrices } from "../../src/contract/model-prices.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
 import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
+import { NO_PROXIES } from "../../src/lib/network/proxies.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import type { ModelGatewayDeps } from "../../src/models/gateway-deps.ts";
 import { createModelGateway } from "../../src/models/model-gateway.ts";
@@ -92,7 +94,7 @@ async function start(
   const edge = createGateway({
     settings: {
       brand: "service",
-      trustProxy: false,
+      proxies: NO_PROXIES,
       pathPages: "sandboxed",
       isLoopback: false,
       docsUrl: "",

@@ -1,6 +1,16 @@
 /** Settings of HTTPS: where certificates come from, and what becomes of plain HTTP. */
 import { z } from "zod";
-import { flag, proxies } from "./setting-values.ts";
+import { numberOfProxies, type Proxies, proxiesAt } from "../network/proxies.ts";
+import { flag, list, proxies } from "./setting-values.ts";
+
+/** Says which entry is no address and no range of addresses. */
+function rangesOnly(ranges: readonly string[], context: z.core.$RefinementCtx): void {
+  try {
+    proxiesAt(ranges);
+  } catch (error) {
+    context.addIssue({ code: "custom", message: (error as Error).message });
+  }
+}
 
 export const tlsSettings = {
   tls_cert: {
@@ -53,6 +63,18 @@ export const tlsSettings = {
     about:
       "A proxy in front terminates TLS and sets X-Forwarded-*: true, or the number of proxies that each add their client to X-Forwarded-For.",
   },
+  trusted_proxies: {
+    env: "BERTH_TRUSTED_PROXIES",
+    schema: list.superRefine(rangesOnly).default([]),
+    about:
+      "Addresses or ranges of the proxies in front, such as 10.0.0.5,192.168.7.0/24: only their X-Forwarded-* are believed. Takes the place of trust_proxy.",
+  },
+  proxy_protocol: {
+    env: "BERTH_PROXY_PROTOCOL",
+    schema: flag.default(false),
+    about:
+      "Connections from trusted_proxies begin with a header of the PROXY protocol (version 1 or 2), which names the client.",
+  },
   insecure_http: {
     env: "BERTH_INSECURE_HTTP",
     schema: flag.default(false),
@@ -66,15 +88,28 @@ type TlsConfig = { [Name in keyof typeof tlsSettings]: z.output<(typeof tlsSetti
 export const isTls = ({ tls, tls_cert }: Pick<TlsConfig, "tls" | "tls_cert">): boolean =>
   tls === "auto" || tls_cert !== undefined;
 
+type ProxyConfig = Pick<TlsConfig, "trusted_proxies" | "trust_proxy">;
+
+export const hasProxies = ({ trusted_proxies, trust_proxy }: ProxyConfig): boolean =>
+  trusted_proxies.length > 0 || trust_proxy > 0;
+
+export const proxiesOf = ({ trusted_proxies, trust_proxy }: ProxyConfig): Proxies =>
+  trusted_proxies.length > 0 ? proxiesAt(trusted_proxies) : numberOfProxies(trust_proxy);
+
 /** Why these settings do not go together; null when they do. */
 export function tlsProblem(config: TlsConfig): string | null {
   const { tls, tls_cert, tls_key, http_port, acme_directory, acme_challenge, acme_hook } = config;
+  const { trusted_proxies, trust_proxy, proxy_protocol } = config;
   if ((tls_cert === undefined) !== (tls_key === undefined))
     return "tls_cert and tls_key go together: set both or neither.";
   if (tls === "auto" && tls_cert !== undefined)
     return "tls = auto makes certificates of its own: leave tls_cert and tls_key out, or tls.";
   if (http_port !== undefined && !isTls(config))
     return "http_port redirects to HTTPS, which this server does not speak: set tls = auto, or tls_cert and tls_key.";
+  if (trusted_proxies.length > 0 && trust_proxy > 0)
+    return "trusted_proxies says where the proxies are: leave trust_proxy out.";
+  if (proxy_protocol && trusted_proxies.length === 0)
+    return "proxy_protocol needs trusted_proxies: anybody else could write any address into the header.";
   if (acme_directory === undefined) return null;
   if (!isTls(config)) return "acme_directory is for HTTPS: set tls = auto, or tls_cert and tls_key.";
   if (acme_challenge === "http-01" && http_port === undefined)
