@@ -147,7 +147,12 @@ export const SETTINGS = {
   egress_pool: {
     env: "BERTH_EGRESS_POOL",
     schema: list.pipe(z.array(z.union([z.ipv4(), z.ipv6()]))).default([]),
-    about: "Addresses that egress IPs are taken from.",
+    about: "Addresses of this machine that egress IPs are taken from.",
+  },
+  egress_probe: {
+    env: "BERTH_EGRESS_PROBE",
+    schema: list.pipe(z.array(z.url({ protocol: /^https?$/ }))).default([]),
+    about: "URLs that answer with the address of their client; an egress IP is DEPLOYED once one saw its address.",
   },
   dns_servers: {
     env: "BERTH_DNS_SERVERS",

@@ -80,7 +80,7 @@ async function checkSummary(kind: Kind, name: string, labels: Record<string, str
 /** Members that name what must be there already, or whose rules a generated word seldom meets. */
 const MUST_EXIST: Readonly<Record<string, readonly string[]>> = {
   agent: ["policies", "volumes", "drives", "network", "urls"],
-  application: ["snapshot"],
+  application: ["snapshot", "network"],
   function: ["integrationConnections", "policies", "volumes", "drives", "network", "urls"],
   job: ["githubRunner", "policies", "volumes", "network"],
 };

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { onStopOf } from "../config.ts";
+import { startEgressDeployment } from "../kinds/egress-ip/deployment.ts";
 import { PLACED_KINDS } from "../kinds/node/adopt.ts";
 import { type NodeRegistry, startNodeRegistry } from "../kinds/node/registry.ts";
 import type { Node } from "../kinds/port.ts";
@@ -18,6 +19,7 @@ import { Builder } from "../node/builds/builder.ts";
 import { need } from "../node/capabilities/need.ts";
 import type { Driver, OnStop } from "../node/driver.ts";
 import { SHARED_DRIVERS } from "../node/drivers/index.ts";
+import { proveAddress } from "../node/egress/address-proof.ts";
 import { forwardingDriver } from "../node/forwarding-driver.ts";
 import { commandReader } from "../node/images/image-command.ts";
 import { Puller } from "../node/images/puller.ts";
@@ -69,6 +71,7 @@ export async function startNode(
   const rules = stack.add(
     createOutboundRules({
       store,
+      node: settings.nodeId,
       driver: () => driver,
       onError: (error) => log.warn({ err: error }, "the outbound rules of a workload could not be read"),
     }),
@@ -130,6 +133,13 @@ export async function startNode(
     }),
   );
   addUsageCounters(registry, store.usage);
+  stack.add(
+    startEgressDeployment({
+      ...{ store, clock, isLive, node: settings.nodeId },
+      prove: (address, isProven) => proveAddress(address, { probes: config.egress_probe, isProven }),
+      onError: (error) => log.warn({ err: error }, "the egress addresses could not be looked at"),
+    }),
+  );
   return {
     ...{ driver, doors, nodeRegistry },
     node: {

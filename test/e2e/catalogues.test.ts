@@ -44,7 +44,7 @@ for (const database of databases.all) {
     test("the installation describes itself", async () => {
       const configuration = await get("/configuration");
       assert.equal(configuration.detectedRegion, "lab-1");
-      assert.equal(configuration.regions[0].egressAvailable, false);
+      assert.equal(configuration.regions[0].egressAvailable, true);
       const [location] = await get("/locations");
       assert.equal(location.region, "lab-1");
       assert.equal(location.flavors[0].type, "cpu");
@@ -60,7 +60,7 @@ for (const database of databases.all) {
     test("features are facts and the operator's flags", async () => {
       const { features } = await get("/features");
       assert.equal(features["beta-editor"], true);
-      assert.equal(features["egress-addresses"], false);
+      assert.equal(features["egress-addresses"], true);
       assert.equal(features["workload-hosts"], false);
       assert.equal(features["several-servers"], database.name === "postgres");
       const one = await get("/features/beta-editor");

@@ -9,6 +9,7 @@ import { deployed, settleRegion } from "../workload/behaviour.ts";
 import { type Env, preparedEnvs } from "../workload/envs.ts";
 import { settledMemoryMb } from "../workload/memory.ts";
 import { prepareNetwork } from "../workload/network.ts";
+import { requireNetwork } from "../workload/network-place.ts";
 import { MEMORY_DEFAULT_MB } from "../workload/spec.ts";
 import { prepareUrls, urlClaims } from "../workload/urls.ts";
 import { application } from "./kind.ts";
@@ -32,6 +33,7 @@ export const applicationBehaviour: Behaviour = {
     spec.port ??= PORT_DEFAULT;
     settleRegion(input, context);
     prepareNetwork(input);
+    await requireNetwork(input, context);
     await requireSnapshot(spec.snapshot as string | undefined, context);
     await requireOwnGrants(application.name, input, context);
     if (spec.envs)

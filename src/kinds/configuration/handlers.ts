@@ -1,8 +1,11 @@
 import { isIP } from "node:net";
+import type { Caller } from "../../contract/caller.ts";
 import { PlatformError } from "../../contract/errors.ts";
 import { lacking } from "../../node/capabilities/need.ts";
 import type { Driver } from "../../node/driver.ts";
-import { type Implementation, implement, type Settings } from "../port.ts";
+import { isDeployed } from "../egress-ip/holdings.ts";
+import { egressIp } from "../egress-ip/kind.ts";
+import { type Implementation, implement, type Platform, type Settings } from "../port.ts";
 import { isHere } from "../region.ts";
 import { configurationGet, locationList, publicIpList } from "./operations.ts";
 
@@ -17,8 +20,7 @@ export const configurationHandlers: readonly Implementation[] = [
         ...placeOf(settings),
         infoGeneration: "mk3",
         drivesAvailable: true,
-        // Addresses are reserved, but no traffic leaves by them yet.
-        egressAvailable: false,
+        egressAvailable: settings.egressPool.length > 0,
         proxyAvailable: false,
         mk31Available: false,
         isolation: await isolationOf(here.driver),
@@ -38,9 +40,11 @@ export const configurationHandlers: readonly Implementation[] = [
     },
   ]),
 
-  implement(publicIpList, async ({ query }, { settings }) =>
-    query.region !== undefined && !isHere(query.region, settings) ? {} : { [settings.region]: addressesOf(settings) },
-  ),
+  implement(publicIpList, async ({ query, caller }, deps) => {
+    const { settings } = deps;
+    if (query.region !== undefined && !isHere(query.region, settings)) return {};
+    return { [settings.region]: cidrsOf([...settings.publicIps, ...(await egressAddresses(caller, deps))]) };
+  }),
 ];
 
 /** Continent and country come from the operator's configuration; the server does not guess them. */
@@ -60,8 +64,22 @@ async function isolationOf(driver: Driver) {
   }
 }
 
-function addressesOf({ publicIps }: Settings) {
-  const all = [...new Set(publicIps)].map(toCidr);
+/** Egress IPs of one workspace that are listed. */
+const EGRESS_IPS_MAX = 1000;
+
+/** The addresses that workloads in the caller's workspaces leave from. */
+async function egressAddresses({ bound, subject }: Caller, { store }: Platform): Promise<string[]> {
+  const workspaces = bound ? [bound.workspace] : (await store.workspaces.listFor(subject)).map(({ name }) => name);
+  const found: string[] = [];
+  for (const workspace of workspaces) {
+    const ips = await store.resources.listNested(workspace, egressIp.name, EGRESS_IPS_MAX);
+    found.push(...ips.filter(isDeployed).map(({ spec }) => String(spec.publicIp)));
+  }
+  return found;
+}
+
+function cidrsOf(addresses: readonly string[]) {
+  const all = [...new Set(addresses)].map(toCidr);
   return {
     description: "Addresses that traffic of workloads may come from.",
     ipv4Cidrs: all.filter((cidr) => !cidr.includes(":")),

@@ -14,17 +14,15 @@ export const egressGatewayBehaviour: Behaviour = {
   prepare(input, { deps }) {
     input.spec.region = chosenRegion("spec.region", input.spec.region, null, deps.settings);
   },
-  outlook: () => ({ status: "DEPLOYING", event: { type: "waiting", message: NOT_ROUTED } }),
   present(wire, _resource, { parents }) {
     wire.metadata.vpcName = parents[0]?.name;
-    wire.status = unrouted(wire.status);
   },
   async guardDelete({ name, workspace }, deps) {
-    const [user] = await sandboxesBehind(workspace, deps, name);
+    const [user] = await workloadsBehind(workspace, deps, { kinds: WORKLOADS, gateway: name });
     if (user)
       throw new PlatformError(
         "conflict",
-        `egressgateway '${name}' is in use by sandbox '${user.name}'. Delete that first.`,
+        `egressgateway '${name}' is in use by ${user.kind} '${user.name}'. Delete that first.`,
       );
   },
   handlers: [
@@ -40,18 +38,12 @@ export const egressGatewayBehaviour: Behaviour = {
       const { name: workspace } = workspaceOf(call);
       const gateways = await deps.store.resources.listNested(workspace, "egressgateway", FLAT_LIST_MAX);
       const usage = new Map(gateways.map((gateway) => [gateway.name, [] as string[]]));
-      for (const sandbox of await sandboxesBehind(workspace, deps)) usage.get(gatewayOf(sandbox))?.push(sandbox.name);
+      const sandboxes = await workloadsBehind(workspace, deps, { kinds: ["sandbox"] });
+      for (const sandbox of sandboxes) usage.get(gatewayOf(sandbox))?.push(sandbox.name);
       return Object.fromEntries(usage);
     }),
   ],
 };
-
-/** Warning in every answer about a gateway or an address: users would otherwise rely on the source address. */
-export const NOT_ROUTED =
-  "It is recorded and nothing more: this server does not send traffic through egress gateways yet, so none comes from their addresses.";
-
-/** Earlier versions stored the status DEPLOYED, although no traffic is routed. */
-export const unrouted = (status: unknown): unknown => (status === "DEPLOYED" ? "DEPLOYING" : status);
 
 /** The containers of each child, outermost first, keyed by the uid of the innermost container. */
 export async function parentsOf(children: readonly Resource[], { store }: Platform): Promise<Map<string, Resource[]>> {
@@ -72,12 +64,18 @@ export async function parentsOf(children: readonly Resource[], { store }: Platfo
 const gatewayOf = ({ spec }: Resource): string =>
   (spec.network as { egress?: { gateway?: string } } | undefined)?.egress?.gateway ?? "";
 
-/** Sandboxes whose spec names this egress gateway, or any gateway when none is given. */
-async function sandboxesBehind(workspace: string, { store }: Platform, gateway?: string): Promise<Resource[]> {
+const WORKLOADS = ["sandbox", "agent", "function", "application", "job"];
+
+/** Workloads of these kinds whose spec names this egress gateway, or any gateway when none is given. */
+async function workloadsBehind(
+  workspace: string,
+  { store }: Platform,
+  { kinds, gateway }: { kinds: readonly string[]; gateway?: string },
+): Promise<Resource[]> {
   const text = gateway === undefined ? '"gateway":"' : `"gateway":${JSON.stringify(gateway)}`;
-  const candidates = await store.resources.listWithSpecText([workspace], ["sandbox"], [text], SANDBOXES_MAX);
-  return candidates.filter((sandbox) => (gateway === undefined ? gatewayOf(sandbox) : gatewayOf(sandbox) === gateway));
+  const candidates = await store.resources.listWithSpecText([workspace], kinds, [text], WORKLOADS_MAX);
+  return candidates.filter((each) => (gateway === undefined ? gatewayOf(each) : gatewayOf(each) === gateway));
 }
 
-/** As many sandboxes as one address can serve. */
-const SANDBOXES_MAX = 32_000;
+/** As many workloads as one address can serve. */
+const WORKLOADS_MAX = 32_000;

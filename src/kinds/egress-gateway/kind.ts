@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
 import { defineOperation } from "../../contract/operation.ts";
+import { SOURCE_CHOICES } from "../../lib/network/egress/source-addresses.ts";
 import { vpc } from "../vpc/kind.ts";
 
 export const egressGateway = defineKind({
@@ -13,6 +14,10 @@ export const egressGateway = defineKind({
   readOnlyMetadata: { vpcName: z.string().optional() },
   spec: z.looseObject({
     region: z.string().min(1).max(64).optional().describe("The server's region when left out."),
+    addressChoice: z
+      .enum(SOURCE_CHOICES)
+      .optional()
+      .describe("How several addresses are used: the same for one destination (when left out), or in turn."),
   }),
   specOptional: true,
   initialStatus: "DEPLOYING",

@@ -7,7 +7,6 @@ import type { Transaction } from "../../store/database/database.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Modification } from "../../store/resources/resources.ts";
 import type { Store } from "../../store/store.ts";
-import { NOT_ROUTED } from "../egress-gateway/behaviour.ts";
 import type { Settings } from "../port.ts";
 
 interface AddressDeps {
@@ -36,7 +35,10 @@ export async function assignAddress(tx: Transaction, resource: Resource, deps: A
     spec: { ...resource.spec, publicIp: address },
     status: "DEPLOYING",
     observedGeneration: resource.generation,
-    event: { type: "reserved", message: `The address ${address} is reserved. ${NOT_ROUTED}` },
+    event: {
+      type: "reserved",
+      message: `The address ${address} is reserved. The server is about to look whether traffic can leave from it.`,
+    },
   };
 }
 

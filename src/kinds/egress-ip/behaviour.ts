@@ -1,4 +1,4 @@
-import { parentsOf, unrouted } from "../egress-gateway/behaviour.ts";
+import { parentsOf } from "../egress-gateway/behaviour.ts";
 import { type Behaviour, implement, workspaceOf } from "../port.ts";
 import { toWire } from "../present.ts";
 import { assignAddress } from "./addresses.ts";
@@ -16,7 +16,6 @@ export const egressIpBehaviour: Behaviour = {
   present(wire, _resource, { parents }) {
     wire.metadata.vpcName = parents[0]?.name;
     wire.metadata.gatewayName = parents[1]?.name;
-    wire.status = unrouted(wire.status);
   },
   handlers: [
     implement(egressIpListAll, async (call, deps) => {

@@ -21,8 +21,7 @@ export const featureHandlers: readonly Implementation[] = [
 /** Feature names that clients ask for, derived from the server's configuration. */
 function featuresOf({ settings, store }: Platform): Record<string, boolean> {
   return {
-    // Addresses are reserved, but no traffic leaves by them yet.
-    "egress-addresses": false,
+    "egress-addresses": settings.egressPool.length > 0,
     "image-builds": false,
     quotas: Object.keys(settings.quotas).length > 0,
     "several-servers": store.database.dialect === "postgres",

@@ -10,6 +10,7 @@ import { deployed, prepareWorkload } from "../workload/behaviour.ts";
 import { connectionNames, requireUntouched } from "../workload/connection-rules.ts";
 import { keepCronTriggers } from "../workload/cron-triggers.ts";
 import { codeOf, stateOf } from "../workload/deploy-state.ts";
+import { requireNetwork } from "../workload/network-place.ts";
 import { triggerClaims } from "../workload/triggers.ts";
 import { prepareUrls, urlClaims } from "../workload/urls.ts";
 import { functionKind } from "./kind.ts";
@@ -19,6 +20,7 @@ export const functionBehaviour: Behaviour = {
   async prepare(input, context) {
     prepareWorkload(input, functionKind.name, context);
     input.spec.public ??= false;
+    await requireNetwork(input, context);
     await requirePlacement(functionKind.name, input, context);
     await requireOwnGrants(functionKind.name, input, context);
     await prepareUrls(input, context);

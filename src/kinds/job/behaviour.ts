@@ -5,6 +5,7 @@ import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
 import { keepCronTriggers } from "../workload/cron-triggers.ts";
+import { requireNetwork } from "../workload/network-place.ts";
 import { triggerClaims } from "../workload/triggers.ts";
 import { job } from "./kind.ts";
 import { jobReconciler } from "./reconcile.ts";
@@ -14,6 +15,7 @@ export const jobBehaviour: Behaviour = {
   async prepare(input, context) {
     refuseRunner(input, context);
     prepareWorkload(input, job.name, context);
+    await requireNetwork(input, context);
     await requirePlacement(job.name, input, context);
     await requireOwnGrants(job.name, input, context);
   },

@@ -11,13 +11,13 @@ import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, type Call, type Input, type Outlook, type PrepareContext, workspaceOf } from "../port.ts";
 import { isHere, isSameRegion } from "../region.ts";
 import { prepareWorkload } from "../workload/behaviour.ts";
+import { requireNetwork } from "../workload/network-place.ts";
 import { hasRoutes } from "../workload/trust.ts";
 import { sandboxUploads } from "./build.ts";
 import { expiryOf, prepareExpiry } from "./expiry.ts";
 import { explainSandboxFailure } from "./failure.ts";
 import { prepareAccess } from "./kept.ts";
 import { sandbox } from "./kind.ts";
-import { requireNetwork } from "./network-place.ts";
 import { sandboxReconciler } from "./reconcile.ts";
 
 const MEMORY_DEFAULT_MB = 4096;

@@ -18,9 +18,7 @@ const extraArgs = z.record(z.string().max(64), z.enum(["enabled", "disabled"])).
       });
 });
 
-/** A sandbox alone can have addresses of its own to leave from. */
 const network = workload.network.extend({
-  egress: z.looseObject({ mode: z.string().max(64).optional(), gateway: z.string().max(128).optional() }).optional(),
   subnet: z.string().max(128).optional(),
 });
 

@@ -57,7 +57,16 @@ const proxy = z.looseObject({
   ...domainLists,
 });
 
+const egress = z.looseObject({
+  mode: z.string().max(64).optional().describe("dedicated."),
+  gateway: z
+    .string()
+    .max(128)
+    .optional()
+    .describe("Egress gateway whose addresses the workload leaves from, and no others."),
+});
+
 /** Of a workload. */
-export const network = z.looseObject({ proxy: proxy.optional(), ...networkRules });
+export const network = z.looseObject({ proxy: proxy.optional(), egress: egress.optional(), ...networkRules });
 
 export const networkSecrets = "spec.network.proxy.routing[].secrets.*";

@@ -3,6 +3,7 @@ import { invalidField } from "../../contract/errors.ts";
 import { type NetworkRules, outboundPolicy, type PlacedRules } from "../../lib/network/egress/outbound-policy.ts";
 import { type RoutingSpec, routesOf } from "../../lib/network/egress/routes.ts";
 import { RuleProblem } from "../../lib/network/egress/rule-problem.ts";
+import type { SourceAddresses } from "../../lib/network/egress/source-addresses.ts";
 import type { WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
 import type { Input } from "../port.ts";
 import { requireKnownMembers } from "./network-members.ts";
@@ -14,10 +15,15 @@ const PLACE = "spec.network";
 export const networkOf = (spec: Record<string, unknown>): NetworkSpec => (spec.network ?? {}) as NetworkSpec;
 
 /** Throws RuleProblem. The rules of the workspace come first: their refusals are the ones to name. */
-export function compileNetwork(own: NetworkSpec, workspace: readonly PlacedRules[] = []): WorkloadRules {
+export function compileNetwork(
+  own: NetworkSpec,
+  workspace: readonly PlacedRules[] = [],
+  sources: SourceAddresses | null = null,
+): WorkloadRules {
   return {
     policy: outboundPolicy([...workspace, { place: PLACE, rules: own }]),
     routes: routesOf(own.proxy ?? {}, `${PLACE}.proxy`),
+    sources,
   };
 }
 

@@ -11,8 +11,11 @@ import type { Driver } from "../../node/driver.ts";
 import type { WorkloadSpec } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Store } from "../../store/store.ts";
+import { egressGateway } from "../egress-gateway/kind.ts";
+import { egressIp } from "../egress-ip/kind.ts";
 import { policy as policyKind } from "../policy/kind.ts";
 import { compileNetwork, networkOf } from "./network.ts";
+import { gatewayOf, sourcesOf } from "./network-place.ts";
 import { networkSecrets } from "./network-spec.ts";
 
 /** Network policies of one workspace that apply; more would be a mistake. */
@@ -20,8 +23,12 @@ const POLICIES_MAX = 1000;
 /** Workloads whose owner is remembered; tasks come and go. */
 const OWNERS_MAX = 10_000;
 
+const EGRESS_KINDS: ReadonlySet<string> = new Set([egressGateway.name, egressIp.name]);
+
 interface Parts {
   store: Pick<Store, "resources">;
+  /** The name of this machine: addresses of other machines are of no use here. */
+  node: string;
   driver: () => Pick<Driver, "observe">;
   onError(error: unknown): void;
 }
@@ -29,7 +36,11 @@ interface Parts {
 interface Known {
   generation: number | null;
   rules: Promise<WorkloadRules>;
+  /** The workload leaves by an egress gateway. */
+  hasGateway: boolean;
 }
+
+type Loaded = Pick<Known, "generation" | "hasGateway"> & { rules: WorkloadRules };
 
 export interface OutboundRules extends RulesSource {
   /** Remembers the owner of a workload that is about to start: its log names it, a sandbox has the owner's uid. */
@@ -39,7 +50,7 @@ export interface OutboundRules extends RulesSource {
   stop(): Promise<void>;
 }
 
-export function createOutboundRules({ store, driver, onError }: Parts): OutboundRules {
+export function createOutboundRules({ store, node, driver, onError }: Parts): OutboundRules {
   const owners = new Map<string, string>();
   const known = new Map<string, Known>();
   const listeners = new Set<(uid: string) => void>();
@@ -60,18 +71,21 @@ export function createOutboundRules({ store, driver, onError }: Parts): Outbound
     return observed ? own(observed) : uid;
   }
 
-  async function load(owner: string): Promise<{ generation: number | null; rules: WorkloadRules }> {
+  async function load(owner: string): Promise<Loaded> {
     const resource = await store.resources.getAcrossWorkspaces(owner);
     if (!resource || resource.retired)
-      return { generation: null, rules: closed("the rule that a workload has an owner") };
-    return { generation: resource.generation, rules: compiled(resource, await workspaceRules(resource)) };
+      return { generation: null, hasGateway: false, rules: closed("the rule that a workload has an owner") };
+    const { generation, spec } = resource;
+    return { generation, hasGateway: gatewayOf(spec) !== undefined, rules: await compiled(resource) };
   }
 
-  function compiled(resource: Resource, workspace: readonly PlacedRules[]): WorkloadRules {
+  async function compiled(resource: Resource): Promise<WorkloadRules> {
+    const workspace = await workspaceRules(resource);
+    const sources = await sourcesOf(resource, node, store);
     const spec = { network: structuredClone(networkOf(resource.spec)) };
     restoreSecrets({ spec }, [networkSecrets], store.resources.secretsOf(resource));
     try {
-      return compileNetwork(spec.network, workspace);
+      return compileNetwork(spec.network, workspace, sources);
     } catch (error) {
       onError(error); // rules of an older version of the server; new ones are checked when they are written
       return closed("spec.network, which cannot be understood");
@@ -93,11 +107,12 @@ export function createOutboundRules({ store, driver, onError }: Parts): Outbound
 
   function reload(owner: string): Promise<WorkloadRules> {
     const loading = load(owner);
-    const entry: Known = { generation: null, rules: loading.then(({ rules }) => rules) };
+    // Until the gateway is known, every change of a gateway is taken as a change of this workload.
+    const entry: Known = { generation: null, hasGateway: true, rules: loading.then(({ rules }) => rules) };
     known.set(owner, entry);
     loading.then(
-      ({ generation }) => {
-        entry.generation = generation;
+      ({ generation, hasGateway }) => {
+        Object.assign(entry, { generation, hasGateway });
       },
       () => {
         if (known.get(owner) === entry) known.delete(owner); // the caller gets the error; the next one tries again
@@ -123,7 +138,9 @@ export function createOutboundRules({ store, driver, onError }: Parts): Outbound
   }
 
   const unsubscribe = store.resources.onChange((kind, uid) => {
-    if (kind === policyKind.name) for (const owner of known.keys()) changed(owner);
+    const isPolicy = kind === policyKind.name;
+    if (isPolicy || EGRESS_KINDS.has(kind))
+      for (const [owner, { hasGateway }] of known) if (isPolicy || hasGateway) changed(owner);
     const before = known.get(uid);
     if (before) look(uid, before).catch(() => changed(uid));
   });
@@ -145,7 +162,11 @@ export function createOutboundRules({ store, driver, onError }: Parts): Outbound
   };
 }
 
-const closed = (rule: string): WorkloadRules => ({ policy: closedPolicy(rule), routes: NO_ROUTES });
+const closed = (rule: string): WorkloadRules => ({
+  policy: closedPolicy(rule),
+  routes: NO_ROUTES,
+  sources: null,
+});
 
 function appliesTo({ resourceTypes }: Record<string, unknown>, kind: string): boolean {
   return !Array.isArray(resourceTypes) || resourceTypes.length === 0 || resourceTypes.includes(kind);

@@ -2,14 +2,16 @@
  * Makes the connections of workloads to the outside. A name is resolved once, every address of it is judged, and the
  * connection goes to an address that was judged. Connections that a change of rules no longer allows are cut.
  */
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { FairQueue } from "../../lib/fair-queue.ts";
 import { classifyAddress, parseAddress } from "../../lib/network/address-class.ts";
 import type { HttpRequest } from "../../lib/network/egress/http-target.ts";
 import { OPEN_POLICY } from "../../lib/network/egress/outbound-policy.ts";
 import { NO_ROUTES } from "../../lib/network/egress/routes.ts";
+import { leavesFrom, type SourceAddresses } from "../../lib/network/egress/source-addresses.ts";
 import type { Refusal, RulesSource, WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
 import { resolveName } from "../../lib/network/stranger-names.ts";
+import { connectAny, pathsTo } from "./paths.ts";
 import { type EgressRefusal, isRefusal, refusal, refusedBy } from "./refusal.ts";
 import type { Target } from "./target.ts";
 
@@ -34,7 +36,6 @@ export interface Admitted {
   countedThere?: boolean;
 }
 
-const CONNECT_WAIT_MS = 10_000;
 /** A tunnel in which nothing moves. */
 const IDLE_MAX_MS = 15 * 60_000;
 /** Long connections are counted while they last. */
@@ -51,13 +52,15 @@ const RULES_UNAVAILABLE = refusal(
   "rules_unavailable",
   "The rules of this workload cannot be read now; try again.",
 );
-const NO_RULES: WorkloadRules = { policy: OPEN_POLICY, routes: NO_ROUTES };
+const NO_RULES: WorkloadRules = { policy: OPEN_POLICY, routes: NO_ROUTES, sources: null };
 
 const TOO_MANY_LOOKUPS = refusal(429, "too_many_lookups", "Too many names of this workload wait to be resolved.");
 
 export interface OpenConnection {
   target: Target;
   address: string;
+  /** The source address that the workload's gateway gave; absent = the machine chose. */
+  from?: string;
   socket: Socket;
   /** The first bytes of the client were compared with the target, or a rule judges every request. */
   checked: boolean;
@@ -70,6 +73,8 @@ export class Dialler {
   readonly #dialling = new Map<string, number>();
   readonly #lookups = new FairQueue(LOOKUPS);
   readonly #unsubscribe: () => void;
+  /** Counts connections, for gateways whose addresses are used in turn. */
+  #turn = 0;
 
   constructor(options: DialOptions) {
     this.#options = options;
@@ -97,11 +102,18 @@ export class Dialler {
     if ((this.#open.get(uid)?.size ?? 0) + dialling >= CONNECTIONS_MAX)
       return refusal(429, "too_many_connections", "Too many connections.");
     this.#dialling.set(uid, dialling + 1);
-    const dialled = await connectAny(addresses, target.port);
+    this.#turn += 1;
+    const dialled = await connectAny(pathsTo(addresses, rules.sources, this.#turn), target.port);
     const left = (this.#dialling.get(uid) ?? 1) - 1;
     if (left > 0) this.#dialling.set(uid, left);
     else this.#dialling.delete(uid);
-    if (isRefusal(dialled)) return dialled;
+    if (dialled === "no-source" && rules.sources) {
+      const missing = noSource(rules.sources.gateway);
+      this.tell(uid, target, missing);
+      return missing;
+    }
+    if (dialled === "no-source" || dialled === null)
+      return refusal(502, "connection_failed", "The host does not accept the connection.");
     const connection: OpenConnection = { target, ...dialled, checked: false };
     this.#keep(uid, connection, !countedThere);
     // The rules may have changed while the connection was made.
@@ -153,7 +165,12 @@ export class Dialler {
   async #recheck(uid: string): Promise<void> {
     if (!this.#open.has(uid)) return;
     const rules = await this.rulesOf(uid).catch(() => null);
-    for (const { target, address, socket, checked } of this.#open.get(uid) ?? []) {
+    for (const { target, address, from, socket, checked } of this.#open.get(uid) ?? []) {
+      // The address may be another tenant's in a moment.
+      if (rules && !mayLeave(rules.sources, from)) {
+        socket.destroy();
+        continue;
+      }
       const verdict = rules?.policy.judge({ ...destination(target, address) });
       const isHidden = !checked && !target.host.address && rules?.policy.listsNames;
       if (verdict?.allowed && !isHidden) continue;
@@ -202,34 +219,17 @@ export class Dialler {
 const destination = ({ host, port }: Target, address: string) =>
   ({ host, port, address: parseAddress(address) ?? undefined, transport: "tcp" }) as const;
 
-async function connectAny(
-  addresses: string[],
-  port: number,
-): Promise<{ socket: Socket; address: string } | EgressRefusal> {
-  const deadline = Date.now() + CONNECT_WAIT_MS;
-  for (const address of addresses) {
-    const waitMs = deadline - Date.now();
-    if (waitMs <= 0) break;
-    const socket = await tryConnect(address, port, waitMs);
-    if (socket) return { socket, address };
-  }
-  return refusal(502, "connection_failed", "The host does not accept the connection.");
-}
+const noSource = (gateway: string): EgressRefusal => ({
+  ...refusal(
+    503,
+    "egress_address_missing",
+    `The egress gateway '${gateway}' has no address in use that leads to this host.`,
+  ),
+  rule: "spec.network.egress",
+});
 
-function tryConnect(host: string, port: number, waitMs: number): Promise<Socket | null> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port, allowHalfOpen: true, timeout: waitMs });
-    const settle = (result: Socket | null): void => {
-      socket.removeAllListeners();
-      socket.setTimeout(0);
-      if (!result) socket.on("error", () => {}).destroy(); // the failure is told by the answer
-      resolve(result);
-    };
-    socket.once("connect", () => settle(socket));
-    socket.once("error", () => settle(null));
-    socket.once("timeout", () => settle(null));
-  });
-}
+const mayLeave = (sources: SourceAddresses | null, from: string | undefined): boolean =>
+  sources === null ? from === undefined : from !== undefined && leavesFrom(sources, from);
 
 /** Reports growth now and then; the returned function reports the rest. */
 function meter(socket: Socket, report: (sentBytes: number, receivedBytes: number) => void): () => void {

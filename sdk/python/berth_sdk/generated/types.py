@@ -231,11 +231,19 @@ class AgentInputSpecDrives(TypedDict):
 
 class AgentInputSpecNetwork(TypedDict):
     proxy: NotRequired[AgentInputSpecNetworkProxy]
+    egress: NotRequired[AgentInputSpecNetworkEgress]
     firewall: NotRequired[AgentInputSpecNetworkFirewall]
     #: Deprecated: use proxy.allowedDomains.
     allowedDomains: NotRequired[List[str]]
     #: Deprecated: use proxy.forbiddenDomains.
     forbiddenDomains: NotRequired[List[str]]
+
+
+class AgentInputSpecNetworkEgress(TypedDict):
+    #: dedicated.
+    mode: NotRequired[str]
+    #: Egress gateway whose addresses the workload leaves from, and no others.
+    gateway: NotRequired[str]
 
 
 class AgentInputSpecNetworkFirewall(TypedDict):
@@ -781,6 +789,8 @@ class EgressgatewayInput(TypedDict):
 class EgressgatewayInputSpec(TypedDict):
     #: The server's region when left out.
     region: NotRequired[str]
+    #: How several addresses are used: the same for one destination (when left out), or in turn.
+    addressChoice: NotRequired[Literal["destination", "turn"]]
 
 
 class EgressgatewayRecord(TypedDict):
@@ -1861,18 +1871,13 @@ class SandboxInputSpecLifecycleExpirationPolicies(TypedDict):
 
 class SandboxInputSpecNetwork(TypedDict):
     proxy: NotRequired[AgentInputSpecNetworkProxy]
+    egress: NotRequired[AgentInputSpecNetworkEgress]
     firewall: NotRequired[AgentInputSpecNetworkFirewall]
     #: Deprecated: use proxy.allowedDomains.
     allowedDomains: NotRequired[List[str]]
     #: Deprecated: use proxy.forbiddenDomains.
     forbiddenDomains: NotRequired[List[str]]
-    egress: NotRequired[SandboxInputSpecNetworkEgress]
     subnet: NotRequired[str]
-
-
-class SandboxInputSpecNetworkEgress(TypedDict):
-    mode: NotRequired[str]
-    gateway: NotRequired[str]
 
 
 class SandboxInputSpecRuntime(TypedDict):

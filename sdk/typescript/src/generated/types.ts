@@ -241,6 +241,12 @@ export interface AgentInput {
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
       } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -383,6 +389,12 @@ export interface AgentRecord {
         /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
       } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
@@ -572,6 +584,12 @@ export interface AgentUpdate {
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
       } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -731,6 +749,12 @@ export interface ApplicationInput {
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
       } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -855,6 +879,12 @@ export interface ApplicationRecord {
         /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
       } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
@@ -1000,6 +1030,12 @@ export interface ApplicationUpdate {
         /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
       } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
@@ -1414,6 +1450,8 @@ export interface EgressgatewayInput {
   spec?: {
     /** The server's region when left out. */
     region?: string | undefined;
+    /** How several addresses are used: the same for one destination (when left out), or in turn. */
+    addressChoice?: "destination" | "turn" | undefined;
   } | undefined;
 }
 
@@ -1437,6 +1475,8 @@ export interface EgressgatewayRecord {
   spec: {
     /** The server's region when left out. */
     region?: string | undefined;
+    /** How several addresses are used: the same for one destination (when left out), or in turn. */
+    addressChoice?: "destination" | "turn" | undefined;
   };
   status: string;
   events?: {
@@ -1576,6 +1616,12 @@ export interface FunctionInput {
         /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
       } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
@@ -1727,6 +1773,12 @@ export interface FunctionRecord {
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
       } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -1876,6 +1928,12 @@ export interface FunctionUpdate {
         /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
       } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
@@ -2449,6 +2507,12 @@ export interface JobInput {
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
       } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -2591,6 +2655,12 @@ export interface JobRecord {
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
       } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -2732,6 +2802,12 @@ export interface JobUpdate {
         /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
       } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
@@ -3659,6 +3735,12 @@ export interface SandboxInput {
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
       } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -3680,10 +3762,6 @@ export interface SandboxInput {
       allowedDomains?: string[] | undefined;
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
-      egress?: {
-        mode?: string | undefined;
-        gateway?: string | undefined;
-      } | undefined;
       subnet?: string | undefined;
     } | undefined;
   } | undefined;
@@ -3791,6 +3869,12 @@ export interface SandboxRecord {
         allowedDomains?: string[] | undefined;
         forbiddenDomains?: string[] | undefined;
       } | undefined;
+      egress?: {
+        /** dedicated. */
+        mode?: string | undefined;
+        /** Egress gateway whose addresses the workload leaves from, and no others. */
+        gateway?: string | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -3812,10 +3896,6 @@ export interface SandboxRecord {
       allowedDomains?: string[] | undefined;
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
-      egress?: {
-        mode?: string | undefined;
-        gateway?: string | undefined;
-      } | undefined;
       subnet?: string | undefined;
     } | undefined;
   };

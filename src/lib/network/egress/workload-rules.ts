@@ -1,10 +1,13 @@
 /** What the platform's ways out need to know of a workload, and how they hear of changes. */
 import type { OutboundPolicy } from "./outbound-policy.ts";
 import type { Routes } from "./routes.ts";
+import type { SourceAddresses } from "./source-addresses.ts";
 
 export interface WorkloadRules {
   policy: OutboundPolicy;
   routes: Routes;
+  /** Null: the machine chooses the source address. */
+  sources: SourceAddresses | null;
 }
 
 export interface RulesSource {

@@ -95,7 +95,7 @@ export class NatGuard {
   async #settle(address: string): Promise<void> {
     const uid = this.#owners.get(address);
     const rules = uid === undefined ? null : await this.#options.rules.of(uid).catch(() => null);
-    const isFree = rules?.policy.open === true && !rules.routes.any;
+    const isFree = rules?.policy.open === true && !rules.routes.any && rules.sources === null;
     if (isFree === this.#free.has(address)) return;
     await this.#changeFree(isFree ? "add" : "delete", address);
     if (isFree) this.#free.add(address);

@@ -1,0 +1,172 @@
+/** Connections of workloads leave from the addresses of their egress gateway; a listener sees the source. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { after, before, describe, type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { createOutboundRules, type OutboundRules } from "../../src/kinds/workload/outbound-rules.ts";
+import { type EgressProxy, startEgressProxy } from "../../src/node/egress/egress-proxy.ts";
+import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { readUntil } from "../read-until.ts";
+
+/** Every address of 127.0.0.0/8 is on this machine; the last one of the pool is on no machine. */
+const POOL = ["127.0.0.21", "127.0.0.22", "127.0.0.23", "203.0.113.9"];
+const GATEWAYS = "/vpcs/default/egressgateways";
+
+describe("egress addresses on the wire", () => {
+  let platform: TestPlatform;
+  let proxy: EgressProxy;
+  let rules: OutboundRules;
+  const closing: (() => unknown)[] = [];
+  /** What the probe answers; null: the address of its client. */
+  let probeAnswer: string | null = null;
+  let listenerPort = 0;
+
+  before(async () => {
+    const probe = createHttpServer((incoming, response) =>
+      response.end(`${JSON.stringify({ ip: probeAnswer ?? incoming.socket.remoteAddress })}\n`),
+    );
+    const listener = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.write(`${socket.remoteAddress}\n`);
+    });
+    for (const server of [probe, listener]) {
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+      closing.push(() => server.close());
+    }
+    listenerPort = (listener.address() as AddressInfo).port;
+    const { port } = probe.address() as AddressInfo;
+    platform = await startTestPlatform({
+      config: { egress_pool: POOL.join(","), egress_probe: `http://127.0.0.1:${port}/` },
+    });
+    const { store } = platform.app;
+    rules = createOutboundRules({
+      ...{ store, node: (await platform.call("GET", "/nodes")).body[0].id, onError: assert.fail },
+      driver: () => ({ observe: async () => null }),
+    });
+    proxy = startEgressProxy({ rules, allowed: (_, __, address) => address.startsWith("127.0.0.") });
+    closing.push(
+      () => rules.stop(),
+      () => proxy.stop(),
+    );
+  });
+  after(async () => {
+    for (const close of closing.reverse()) await close();
+    await platform.stop();
+  });
+
+  const make = async (path: string, name: string, spec: object) => {
+    const made = await platform.call("POST", path, { body: { metadata: { name }, spec } });
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    return made.body;
+  };
+  const addIp = async (gateway: string, name: string): Promise<string> => {
+    const made = await make(`${GATEWAYS}/${gateway}/ips`, name, { ipFamily: "IPv4" });
+    return made.spec.publicIp;
+  };
+  const ipUntil = (gateway: string, name: string, status: string) =>
+    readUntil(platform.call, `${GATEWAYS}/${gateway}/ips/${name}`, (ip) => ip.status === status);
+  const boxBehind = async (gateway: string, name: string): Promise<string> => {
+    const network = { egress: { mode: "dedicated", gateway } };
+    const { uid } = (await make("/sandboxes", name, { network })).metadata;
+    rules.own({ uid });
+    return uid;
+  };
+
+  /** A connection of a workload through the proxy; the first line of the listener is the source that it saw. */
+  async function open(t: TestContext, uid: string, host = "127.0.0.1"): Promise<{ answer: string; client: Socket }> {
+    const door = createServer({ allowHalfOpen: true }, (socket) => proxy.serve(uid, socket));
+    door.listen(0, "127.0.0.1");
+    await once(door, "listening");
+    const client = connect((door.address() as AddressInfo).port, "127.0.0.1");
+    client.on("error", () => {}); // a cut connection
+    t.after(() => {
+      client.destroy();
+      door.close();
+    });
+    client.write(`CONNECT ${host}:${listenerPort} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    let text = "";
+    while (!/\r\n\r\n.*\n$/s.test(text)) {
+      const [chunk] = (await once(client, "data")) as [Buffer];
+      text += chunk;
+    }
+    client.resume();
+    return { answer: text.slice(text.indexOf("\r\n\r\n") + 4).trim() || text, client };
+  }
+
+  const source = async (t: TestContext, uid: string, host?: string) => (await open(t, uid, host)).answer;
+
+  /** Waits until the proxy uses what the records say. */
+  async function sourceUntil(t: TestContext, uid: string, expected: RegExp): Promise<void> {
+    while (!expected.test(await source(t, uid))) await delay(20);
+  }
+
+  test("a workload leaves from the addresses of its gateway and no others, live", async (t) => {
+    await make(GATEWAYS, "gw", {});
+    const box = await boxBehind("gw", "box");
+    const plain = (await make("/sandboxes", "plain", {})).metadata.uid;
+    assert.match(await source(t, box), /gateway 'gw' has no address/, "no address, no way out");
+    assert.equal(await source(t, plain), "127.0.0.1");
+
+    const first = await addIp("gw", "one");
+    assert.equal(first, POOL[0]);
+    const deployed = await ipUntil("gw", "one", "DEPLOYED");
+    assert.match(deployed.events.at(-1)?.message ?? "", /127\.0\.0\.21: the probe http.* saw it/);
+    await sourceUntil(t, box, /^127\.0\.0\.21$/);
+    assert.equal(await source(t, plain), "127.0.0.1");
+    const gateway = await readUntil(platform.call, `${GATEWAYS}/gw`, ({ status }) => status === "DEPLOYED");
+    assert.match(gateway.events.at(-1)?.message ?? "", /leave from 127\.0\.0\.21\./);
+    assert.deepEqual((await platform.call("GET", "/publicIps")).body.local.ipv4Cidrs, ["127.0.0.21/32"]);
+
+    // Another address in place of the first: the open connection is cut, since its address may be another tenant's.
+    const { client } = await open(t, box);
+    const cut = once(client, "close");
+    assert.equal(await addIp("gw", "two"), POOL[1]);
+    await ipUntil("gw", "two", "DEPLOYED");
+    await platform.call("DELETE", `${GATEWAYS}/gw/ips/one`);
+    await cut;
+    await sourceUntil(t, box, /^127\.0\.0\.22$/);
+  });
+
+  test("several addresses are used in turn, or the same one for a destination", async (t) => {
+    await make(GATEWAYS, "turning", { addressChoice: "turn" });
+    const box = await boxBehind("turning", "turner");
+    const addresses = [await addIp("turning", "a"), await addIp("turning", "b")].sort();
+    for (const name of ["a", "b"]) await ipUntil("turning", name, "DEPLOYED");
+    const seen = async (count: number, host?: string): Promise<string[]> => {
+      const sources: string[] = [];
+      for (let n = 0; n < count; n++) sources.push(await source(t, box, host));
+      return [...new Set(sources)].sort();
+    };
+    let turned = await seen(2);
+    while (turned.length < 2) turned = await seen(2);
+    assert.deepEqual(turned, addresses);
+    for (const name of ["a", "b"]) await platform.call("DELETE", `${GATEWAYS}/turning/ips/${name}`);
+
+    await make(GATEWAYS, "sticky", {});
+    const sticky = await boxBehind("sticky", "sticker");
+    for (const name of ["a", "b"]) await addIp("sticky", name);
+    for (const name of ["a", "b"]) await ipUntil("sticky", name, "DEPLOYED");
+    await sourceUntil(t, sticky, /^127/);
+    for (const host of ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"]) {
+      const once = await source(t, sticky, host);
+      for (let n = 0; n < 3; n++) assert.equal(await source(t, sticky, host), once);
+    }
+    for (const name of ["a", "b"]) await platform.call("DELETE", `${GATEWAYS}/sticky/ips/${name}`);
+  });
+
+  test("an address that a probe does not see is FAILED, and nothing leaves from it", async (t) => {
+    probeAnswer = "198.51.100.44";
+    t.after(() => {
+      probeAnswer = null;
+    });
+    await make(GATEWAYS, "hidden", {});
+    const box = await boxBehind("hidden", "hider");
+    await addIp("hidden", "one");
+    const failed = await ipUntil("hidden", "one", "FAILED");
+    assert.match(failed.events.at(-1)?.message ?? "", /saw 198\.51\.100\.44 instead of 127\.0\.0\.\d+/);
+    assert.match(await source(t, box), /has no address/);
+  });
+});
