@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { createOutboundRules, type OutboundRules } from "../../src/kinds/workload/outbound-rules.ts";
 import { type EgressProxy, startEgressProxy } from "../../src/node/egress/egress-proxy.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
-import { readUntil } from "../read-until.ts";
+import { readUntil } from "./read-until.ts";
 
 /** Every address of 127.0.0.0/8 is on this machine; the last one of the pool is on no machine. */
 const POOL = ["127.0.0.21", "127.0.0.22", "127.0.0.23", "203.0.113.9"];

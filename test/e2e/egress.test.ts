@@ -4,7 +4,7 @@ import { assignWaiting } from "../../src/kinds/egress-ip/addresses.ts";
 import { testDatabases } from "../databases.ts";
 import { makeAccount, makeUser } from "../identities.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
-import { type ReadResource, readUntil } from "../read-until.ts";
+import { type ReadResource, readUntil } from "./read-until.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());

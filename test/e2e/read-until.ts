@@ -1,7 +1,7 @@
 /** Reads a resource again and again until it is as expected; the deadline of the test ends the wait. */
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
-import type { TestPlatform } from "./platform.ts";
+import type { TestPlatform } from "../platform.ts";
 
 export interface ReadResource {
   status: string;
