@@ -8,7 +8,7 @@ import { errorResponse } from "./error-response.ts";
 const TARGET_LENGTH_MAX = 300;
 
 export interface AuditedCall {
-  operation: Operation;
+  operation: Pick<Operation, "id" | "params" | "method">;
   /** Secrets were asked for in clear. */
   isSecret: boolean;
   caller: Caller;

@@ -222,6 +222,12 @@ export function createAuthenticator({
     membershipIn,
     callerNamed,
 
+    /** The caller that a service account is once its secret was verified; null when it no longer exists. */
+    machineNamed: (clientId: string): Promise<Caller | null> =>
+      serviceAccountCaller(clientId, {
+        ...{ authMethod: "jwt", keyId: null, scopes: null, home: null, right: `account:${clientId}` },
+      }),
+
     hasWorkspace: async (name: string): Promise<boolean> => (await store.workspaces.get(name)) !== null,
 
     /** The bearer credential of a request; the platform's own header takes precedence over Authorization. */

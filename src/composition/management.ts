@@ -6,6 +6,7 @@ import { createDirectCall } from "../api/direct-call.ts";
 import { EventStreams } from "../api/event-streams.ts";
 import { addOauthRoutes } from "../api/oauth-routes.ts";
 import { addPlatformRoutes } from "../api/platform-routes.ts";
+import { addRegistryDoor } from "../api/registry/door.ts";
 import { createRequestLog } from "../api/request-log.ts";
 import { resourceHandlers } from "../api/resource-handlers.ts";
 import { createApi } from "../api/server.ts";
@@ -102,6 +103,10 @@ export async function startManagement(
     identityProviders: config.identity_providers.map((one) => createIdentityProvider(one, toProviders)),
   });
   addUploadRoute(api, platform);
+  addRegistryDoor(api, {
+    ...{ deps: platform, authenticator, publicUrl: issuer },
+    machines: { store: platform.store, clock, keyFor: platform.keyFor, isRunning },
+  });
   await api.ready();
   return { edge, directCall };
 }

@@ -21,6 +21,7 @@ import type { Driver, OnStop } from "../node/driver.ts";
 import { SHARED_DRIVERS } from "../node/drivers/index.ts";
 import { proveAddress } from "../node/egress/address-proof.ts";
 import { forwardingDriver } from "../node/forwarding-driver.ts";
+import { BlobUploads } from "../node/images/blob-uploads.ts";
 import { commandReader } from "../node/images/image-command.ts";
 import { Puller } from "../node/images/puller.ts";
 import { type LazyDriver, lazyDriver } from "../node/lazy-driver.ts";
@@ -109,6 +110,7 @@ export async function startNode(
     join(config.data, "blobs"),
     store.database.dialect === "postgres" ? store.blobs : undefined,
   );
+  const blobUploads = new BlobUploads({ blobs, clock, bytesMax: settings.imageBytesMax });
   let workloadsOnStop: OnStop = onStopOf(config);
   stack.defer(() => driver.stop(workloadsOnStop));
   const builder = stack.add(
@@ -143,7 +145,7 @@ export async function startNode(
   return {
     ...{ driver, doors, nodeRegistry },
     node: {
-      ...{ driver, disk, logs, activity, meter, egress, puller, builder, blobs, authorities },
+      ...{ driver, disk, logs, activity, meter, egress, puller, builder, blobs, blobUploads, authorities },
     },
     onStop: (workloads) => {
       workloadsOnStop = workloads;

@@ -24,6 +24,7 @@ import type { PriceBook } from "../metering/price-book.ts";
 import type { Blob, BlobStore } from "../node/blobs/blob-store.ts";
 import type { Builder } from "../node/builds/builder.ts";
 import type { Driver } from "../node/driver.ts";
+import type { BlobUploads } from "../node/images/blob-uploads.ts";
 import type { Puller } from "../node/images/puller.ts";
 import type { AllLogs } from "../node/logs/all-logs.ts";
 import type { Logs } from "../node/logs/log-room.ts";
@@ -172,6 +173,8 @@ export interface Node {
   blobs: BlobStore;
   /** Pulls images of registries. */
   puller: Puller;
+  /** Blobs that clients push. */
+  blobUploads: BlobUploads;
   /** Builds images. */
   builder: Builder;
   /** Log lines of workloads. The driver stores the output of every workload that has a log tag. */

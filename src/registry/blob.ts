@@ -9,7 +9,7 @@ import { isDiskFull } from "../lib/disk/disk-full.ts";
 import type { RemoteLayer } from "./manifest.ts";
 import { type Patience, withPatience } from "./patience.ts";
 import { broken, RegistryProblem } from "./problem.ts";
-import type { Repository } from "./repository.ts";
+import type { Source } from "./repository.ts";
 import { discard, type Received } from "./transport.ts";
 
 export interface DownloadOptions {
@@ -23,7 +23,7 @@ export interface DownloadOptions {
 const CONTINUATIONS_MAX = 100;
 
 export async function downloadBlob(
-  repository: Repository,
+  source: Source,
   blob: RemoteLayer,
   file: string,
   { signal, patience, onBytes = () => {} }: DownloadOptions,
@@ -38,7 +38,7 @@ export async function downloadBlob(
       for (;;) {
         const before = await sizeOf(file);
         try {
-          return await fetchRest(repository, blob, file, signal, report);
+          return await fetchRest(source, blob, file, signal, report);
         } catch (error) {
           signal.throwIfAborted();
           const moved = (await sizeOf(file)) > before;
@@ -61,7 +61,7 @@ class WrongDigest extends RegistryProblem {}
 const isCutOff = (error: unknown): boolean => error instanceof RegistryProblem && error.reason === "unreachable";
 
 async function fetchRest(
-  repository: Repository,
+  source: Source,
   { digest, sizeBytes }: RemoteLayer,
   file: string,
   signal: AbortSignal,
@@ -78,7 +78,7 @@ async function fetchRest(
     report(have);
     if (have < sizeBytes) {
       const headers: Record<string, string> = have > 0 ? { range: `bytes=${have}-` } : {};
-      const received = await repository.send(`blobs/${digest}`, { headers, signal });
+      const received = await source.send(`blobs/${digest}`, { headers, signal });
       if (have > 0 && !continues(received, have)) {
         await handle.truncate(0);
         [have, hash] = [0, createHash("sha256")];

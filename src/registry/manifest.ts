@@ -5,8 +5,18 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Reference } from "../contract/image-reference.ts";
+import {
+  type descriptor,
+  digest,
+  INDEXES,
+  indexShape,
+  LAYERS,
+  MANIFEST_BYTES_MAX,
+  MANIFESTS,
+  manifestShape,
+} from "./manifest-shape.ts";
 import { broken, RegistryProblem } from "./problem.ts";
-import type { Repository } from "./repository.ts";
+import type { Source } from "./repository.ts";
 import { discard, readBytes } from "./transport.ts";
 
 export interface RemoteLayer {
@@ -42,32 +52,8 @@ export const PLATFORM: Platform = {
   architecture: process.arch === "x64" ? "amd64" : process.arch,
 };
 
-const OCI = "application/vnd.oci.image";
-const DOCKER = "application/vnd.docker.distribution";
-const INDEXES = [`${OCI}.index.v1+json`, `${DOCKER}.manifest.list.v2+json`];
-const MANIFESTS = [`${OCI}.manifest.v1+json`, `${DOCKER}.manifest.v2+json`];
-const LAYERS = new Set([
-  `${OCI}.layer.v1.tar`,
-  `${OCI}.layer.v1.tar+gzip`,
-  `${OCI}.layer.v1.tar+zstd`,
-  "application/vnd.docker.image.rootfs.diff.tar",
-  "application/vnd.docker.image.rootfs.diff.tar.gzip",
-  "application/vnd.docker.image.rootfs.diff.tar.zstd",
-]);
-
-/** Largest manifest or index; the specification asks registries for 4 MB. */
-const MANIFEST_BYTES_MAX = 4 * 1024 * 1024;
 const CONFIG_BYTES_MAX = 8 * 1024 * 1024;
-const LAYERS_MAX = 128; // as many as image tools make
-const INDEX_ENTRIES_MAX = 10_000;
 
-const digest = z.string().regex(/^sha256:[0-9a-f]{64}$/);
-const descriptor = z.object({ mediaType: z.string(), digest, size: z.int().min(0) });
-const platform = z.object({ architecture: z.string(), os: z.string(), variant: z.string().optional() });
-const indexShape = z.object({
-  manifests: z.array(descriptor.extend({ platform: platform.optional() })).max(INDEX_ENTRIES_MAX),
-});
-const manifestShape = z.object({ config: descriptor, layers: z.array(descriptor).max(LAYERS_MAX) });
 const configShape = z.object({
   os: z.string().nullish(),
   architecture: z.string().nullish(),
@@ -82,25 +68,25 @@ export interface DescribeOptions {
 
 /** What a name leads to now, without reading it. Null when the registry does not say. */
 export async function digestOf(
-  repository: Repository,
+  source: Source,
   { digest: fixed, tag }: Reference,
   signal: AbortSignal,
 ): Promise<string | null> {
   const accept = [...INDEXES, ...MANIFESTS].join(", ");
-  const received = await repository.send(`manifests/${fixed ?? tag}`, { method: "HEAD", headers: { accept }, signal });
+  const received = await source.send(`manifests/${fixed ?? tag}`, { method: "HEAD", headers: { accept }, signal });
   discard(received);
   return digest.safeParse(received.headers["docker-content-digest"]).data ?? null;
 }
 
 export async function describeImage(
-  repository: Repository,
+  source: Source,
   reference: Reference,
   { signal, bytesMax }: DescribeOptions,
 ): Promise<RemoteImage> {
-  const top = await fetchManifest(repository, reference.digest ?? reference.tag, reference.digest, signal);
+  const top = await fetchManifest(source, reference.digest ?? reference.tag, reference.digest, signal);
   const index = indexShape.safeParse(top.document);
   const chosen = index.success ? choose(index.data.manifests) : null;
-  const at = chosen ? await fetchManifest(repository, chosen, chosen, signal) : top;
+  const at = chosen ? await fetchManifest(source, chosen, chosen, signal) : top;
   const { data: manifest, error } = manifestShape.safeParse(at.document);
   if (!manifest) throw notAnImage(at.document, error);
   for (const { mediaType } of manifest.layers)
@@ -112,7 +98,7 @@ export async function describeImage(
       "too_large",
       `its layers have ${sizeBytes} bytes, more than the ${bytesMax} allowed here`,
     );
-  const config = await fetchConfig(repository, manifest.config, signal);
+  const config = await fetchConfig(source, manifest.config, signal);
   checkConfig(config, manifest.layers.length);
   const layers = manifest.layers.map(({ digest: of, size }) => ({ digest: of, sizeBytes: size }));
   return { digest: at.digest, named: top.digest, manifest: at.bytes, config, layers, sizeBytes };
@@ -125,13 +111,13 @@ interface Document {
 }
 
 async function fetchManifest(
-  repository: Repository,
+  source: Source,
   name: string,
   expected: string | undefined,
   signal: AbortSignal,
 ): Promise<Document> {
   const accept = [...INDEXES, ...MANIFESTS].join(", ");
-  const received = await repository.send(`manifests/${name}`, { headers: { accept }, signal });
+  const received = await source.send(`manifests/${name}`, { headers: { accept }, signal });
   const told = received.headers["docker-content-digest"];
   const bytes = await readBytes(received, MANIFEST_BYTES_MAX, "its manifest");
   const actual = sha256(bytes);
@@ -142,12 +128,12 @@ async function fetchManifest(
 }
 
 async function fetchConfig(
-  repository: Repository,
+  source: Source,
   { digest: of, size }: z.infer<typeof descriptor>,
   signal: AbortSignal,
 ): Promise<Buffer> {
   if (size > CONFIG_BYTES_MAX) throw new RegistryProblem("too_large", "its configuration is too large");
-  const bytes = await readBytes(await repository.send(`blobs/${of}`, { signal }), size, "its configuration");
+  const bytes = await readBytes(await source.send(`blobs/${of}`, { signal }), size, "its configuration");
   if (sha256(bytes) !== of) throw broken("its configuration has another digest than the manifest says");
   return bytes;
 }

@@ -3,7 +3,7 @@
 import { hostOf, type Reference } from "../contract/image-reference.ts";
 import { type Credentials, type FindCredentials, firstOf } from "./credentials.ts";
 import { RegistryProblem } from "./problem.ts";
-import { Repository } from "./repository.ts";
+import { Repository, type Source } from "./repository.ts";
 import { createTransport } from "./transport.ts";
 
 export interface RegistriesOptions {
@@ -41,7 +41,7 @@ export function parseMirror(text: string): Mirror | null {
 
 export interface Registries {
   /** Where to ask for an image, the mirrors first. Throws for a registry that the operator does not allow. */
-  sourcesOf(reference: Reference, credentials: FindCredentials): Repository[];
+  sourcesOf(reference: Reference, credentials: FindCredentials): Source[];
   stop(): Promise<void>;
 }
 
@@ -82,10 +82,7 @@ export function createRegistries(options: RegistriesOptions): Registries {
 const isLoopbackHost = (host: string): boolean => /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/.test(host);
 
 /** Asks one source after the other. The failure of the last one counts: it is the registry itself. */
-export async function fromFirst<T>(
-  sources: readonly Repository[],
-  ask: (source: Repository) => Promise<T>,
-): Promise<T> {
+export async function fromFirst<T>(sources: readonly Source[], ask: (source: Source) => Promise<T>): Promise<T> {
   let last: unknown = new RegistryProblem("unreachable", "no registry was asked");
   for (const source of sources) {
     try {

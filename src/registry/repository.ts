@@ -16,10 +16,18 @@ export interface RepositoryOptions {
   transport: Transport;
 }
 
-interface Request {
+export interface Request {
   method?: "GET" | "HEAD";
   headers?: Record<string, string>;
   signal: AbortSignal;
+}
+
+/** Where an image is read from. */
+export interface Source {
+  /** Throws a RegistryProblem for every answer that is not a success. `rest`: `manifests/1.2`, `blobs/sha256:…`. */
+  send(rest: string, request: Request): Promise<Received>;
+  /** The file with a blob, for a source on this machine; null when the blob has to be asked for. */
+  fileOf?(digest: string): Promise<string | null>;
 }
 
 interface Answer {
@@ -30,7 +38,7 @@ interface Answer {
 const REDIRECTS_MAX = 5;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-export class Repository {
+export class Repository implements Source {
   readonly #options: RepositoryOptions;
   #authorization: string | null = null;
 
@@ -42,7 +50,6 @@ export class Repository {
     return this.#options.host;
   }
 
-  /** Throws a RegistryProblem for every answer that is not a success. `rest`: `manifests/1.2`, `blobs/sha256:…`. */
   async send(rest: string, request: Request): Promise<Received> {
     const { host, plain, path } = this.#options;
     const url = new URL(`${plain ? "http" : "https"}://${host}/v2/${path}/${rest}`);

@@ -4,6 +4,7 @@
  * here; whoever follows one sends a new request.
  */
 import { createRequire } from "node:module";
+import type { Readable } from "node:stream";
 import { rootCertificates } from "node:tls";
 import type { Agent, Dispatcher } from "undici";
 import { addressGuard } from "../lib/network/guarded-lookup.ts";
@@ -22,7 +23,7 @@ export interface Received {
   status: number;
   /** Names in lower case; the values of a repeated header are joined with a comma. */
   headers: Record<string, string>;
-  body: Dispatcher.ResponseData["body"];
+  body: Readable;
 }
 
 export interface Transport {

@@ -31,6 +31,7 @@ import { createSigningKeys } from "./people/signing-keys.ts";
 import { createWorkloadAccounts } from "./people/workload-accounts.ts";
 import { createWorkspaceContents } from "./people/workspace-contents.ts";
 import { createWorkspaces, IDENTITY_TOPIC } from "./people/workspaces.ts";
+import { createPushedImages } from "./pushed-images.ts";
 import { createRecords } from "./records.ts";
 import { createClaims } from "./resources/claims.ts";
 import { createHeldWords } from "./resources/held-words.ts";
@@ -133,6 +134,7 @@ function composeStore({ database, keyring, keyRecords, follower, root, clock, qu
     leases: createLeases(deps),
     nodes: createNodes(deps),
     blobs: createBlobs(deps),
+    pushedImages: createPushedImages(deps),
     certificates: createCertificates(deps),
     ownership: createOwnership({ database, forget: resources.forgetCached }),
     records: createRecords(deps),

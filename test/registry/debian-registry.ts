@@ -9,7 +9,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { closeAtEnd } from "../closing.ts";
 import { unpackedDebian } from "../debian-packages.ts";
 import { freePort } from "../free-port.ts";
-import { digestOf, type FakeRegistry } from "./fake-registry.ts";
+import type { FakeRegistry } from "./fake-registry.ts";
+import { pushImage } from "./push-image.ts";
 
 export const USER = { name: "ada", password: "registry-secret" };
 /** `htpasswd -B` of the password above. */
@@ -53,7 +54,7 @@ export async function startDebianRegistry(): Promise<DebianRegistry | { reason: 
   }
   return {
     host,
-    push: (source, name) => push(host, source, name),
+    push: (source, name) => pushImage(`http://${host}`, source, name, { authorization: auth }),
     async [Symbol.asyncDispose]() {
       closed();
       await stop();
@@ -76,26 +77,3 @@ function findProgram(): string | null {
 }
 
 const auth = `Basic ${Buffer.from(`${USER.name}:${USER.password}`).toString("base64")}`;
-
-async function push(host: string, source: FakeRegistry, name: string): Promise<void> {
-  const [repository = "", tag = ""] = name.split(":");
-  const base = `http://${host}/v2/${repository}`;
-  const send = async (url: string, init: RequestInit): Promise<Response> => {
-    const answer = await fetch(url, { ...init, headers: { authorization: auth, ...init.headers } });
-    if (!answer.ok) throw new Error(`${init.method} ${url}: ${answer.status} ${await answer.text()}`);
-    return answer;
-  };
-  const manifest = source.blobs.get(source.tags.get(name) ?? "");
-  if (!manifest) throw new Error(`there is no ${name}`);
-  const { mediaType, config, layers } = JSON.parse(manifest.toString("utf8"));
-  for (const { digest } of [config, ...layers]) {
-    const bytes = source.blobs.get(digest) ?? Buffer.alloc(0);
-    const begun = await send(`${base}/blobs/uploads/`, { method: "POST" });
-    const url = new URL(begun.headers.get("location") ?? "", base);
-    url.searchParams.set("digest", digestOf(bytes));
-    const headers = { "content-type": "application/octet-stream" };
-    await send(url.href, { method: "PUT", body: new Uint8Array(bytes), headers });
-  }
-  const body = new Uint8Array(manifest);
-  await send(`${base}/manifests/${tag}`, { method: "PUT", body, headers: { "content-type": mediaType } });
-}

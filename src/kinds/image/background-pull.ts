@@ -10,7 +10,7 @@ import { eventTeller, pullingEvent, pullRecorded } from "./pull.ts";
 /** A pull that goes on writes to its record more often than this. */
 const SILENT_MAX_MS = MINUTE_MS;
 
-type PullDeps = Pick<Deps, "store" | "driver" | "settings" | "puller" | "clock" | "log">;
+type PullDeps = Pick<Deps, "store" | "driver" | "settings" | "puller" | "blobs" | "clock" | "log">;
 
 /** Starts the pull of one tag of a record; the record becomes DEPLOYED or FAILED. */
 export function beginPull(record: Resource, tag: ImageTag, deps: PullDeps): void {

@@ -13,6 +13,7 @@ import { PROJECT_LIMITS, ticketOf } from "../uploads.ts";
 import { failTag } from "./failed-tag.ts";
 import { recordTag, tagsOf, typeOf } from "./images.ts";
 import { startImage } from "./pull.ts";
+import { ownerOf } from "./registry/place.ts";
 import { releaseImages } from "./release.ts";
 
 /** How a tag is built; the secrets of the build are among the record's own. */
@@ -64,12 +65,6 @@ export const imageUploads: Uploads = {
   },
 };
 
-/** The workspace as caches know it: a later workspace of the same name is another. */
-export async function cacheOwner(workspace: string, { store }: Pick<Deps, "store">): Promise<string> {
-  const found = await store.workspaces.get(workspace);
-  return `${workspace}/${found?.createdAt ?? 0}`;
-}
-
 /** Starts the build of a tag, unless it goes on already; the record becomes DEPLOYED or FAILED. */
 export function beginBuild(record: Resource, tag: string, deps: Deps): void {
   const build = buildsOf(record)[tag];
@@ -108,7 +103,7 @@ async function buildTag(
     const { dockerfile, args, target, noCache } = build;
     const request: BuildRequest = {
       id: buildId(uid, tag),
-      owner: await cacheOwner(workspace, deps),
+      owner: await ownerOf(workspace, deps),
       ...{ folder, dockerfile, args, target, noCache },
       secrets: JSON.parse(store.resources.secretsOf(record)[secretsKey(tag)] ?? "{}") as Record<string, string>,
       env: settings.buildEnv,

@@ -14,7 +14,6 @@ import { isCreator, requireCreator } from "../creator.ts";
 import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { announceBuild, ownName } from "./announce-build.ts";
 import { beginPull } from "./background-pull.ts";
-import { buildId, withBuild } from "./build.ts";
 import {
   ANY_TYPE,
   findImage,
@@ -39,7 +38,9 @@ import {
   imageTagDelete,
 } from "./operations.ts";
 import { PULLING } from "./pull.ts";
+import { placeOfImage } from "./registry/place.ts";
 import { releaseImages } from "./release.ts";
+import { cancelBuilds, refuseUsed, removeTags } from "./remove-tags.ts";
 
 export const imageHandlers: readonly Implementation[] = [
   implement(imageList, async (call, deps) => {
@@ -114,28 +115,11 @@ export const imageHandlers: readonly Implementation[] = [
   }),
 
   implement(imageTagDelete, async (call, deps) => {
-    const { name: workspace } = workspaceOf(call);
     const image = await findOwn(call, deps);
     await refuseSeveral(call, deps);
-    requireCreator(image, call);
     const tag = call.params.tagName ?? "";
     if (!tagsOf(image).some(({ name }) => name === tag)) throw notFound(`Tag '${tag}' of image '${image.name}'`);
-    refuseUsed(spokenName(image, tag), await usersOf(image, workspace, deps, { tag }));
-    const changed = await deps.store.resources.update(workspace, image.uid, (current) => {
-      const left = tagsOf(current).filter(({ name }) => name !== tag);
-      const isWhole = left.length > 0 && left.every(({ loaded, awaited }) => loaded !== undefined && !awaited);
-      return {
-        spec: { ...current.spec, tags: left },
-        state: withBuild(current.state, tag, undefined),
-        ...(isWhole ? { status: "DEPLOYED" as const } : {}),
-        actor: call.caller.displayName,
-        event: { type: "updated", message: `Tag '${tag}' was deleted by ${call.caller.displayName}.` },
-      };
-    });
-    if (!changed) throw notFound(`image '${image.name}'`);
-    await cancelBuilds(image, [{ name: tag }], deps);
-    await releaseImages(tagsOf(image), deps.here);
-    return imageToWire(changed, workspace, false);
+    return imageToWire(await removeTags(image, [tag], call, deps), workspaceOf(call).name, false);
   }),
 
   implement(imageCleanup, async (call, deps) => {
@@ -200,24 +184,13 @@ const namesOf = (image: Resource): string[] => {
   return names.length > 0 ? names : [own];
 };
 
-async function cancelBuilds(
-  { uid }: Resource,
-  tags: readonly Pick<ImageTag, "name">[],
-  { here }: Platform,
-): Promise<void> {
-  for (const { name } of tags) await here.builder.cancel(buildId(uid, name));
-}
-
-const remove = (image: Resource, { store }: Platform): Promise<void> =>
-  store.write(async (tx) => {
+async function remove(image: Resource, { store }: Platform): Promise<void> {
+  const { key } = await placeOfImage(image, { store });
+  await store.write(async (tx) => {
+    await store.pushedImages.removeRepository(tx, key);
     await store.shares.removeOffersOf(tx, image.uid);
     await store.resources.remove(tx, image.workspace, image.uid);
   });
-
-function refuseUsed(name: string, users: readonly Resource[]): void {
-  if (users.length === 0) return;
-  const shown = users.map((user) => `${user.kind} '${user.name}'`).join(", ");
-  throw new PlatformError("bad_request", `image '${name}' is in use by ${shown}. Delete or change that first.`);
 }
 
 function refuseShared(name: string, shares: readonly { target: string }[]): void {

@@ -31,6 +31,8 @@ export interface ImageTag {
   digest?: string;
   /** Digest that the reference led to then: an index of several platforms, or the manifest. */
   named?: string;
+  /** A client pushed it to the platform's registry. */
+  pushed?: true;
   /** A client asked for a pull that has not ended. */
   awaited?: true;
   /** An archive with a Dockerfile is awaited or built. */
@@ -51,6 +53,7 @@ export interface NewTag {
   loaded?: string;
   digest?: string;
   named?: string;
+  pushed?: true;
   awaited?: true;
   building?: true;
   /** Registry credentials. */
@@ -81,7 +84,13 @@ export async function recordTag(draft: NewTag, { store, clock }: ImageDeps): Pro
   const tag: ImageTag = {
     name: draft.tag,
     ...defined({ image: draft.image, sizeBytes: draft.sizeBytes, loaded: draft.loaded }),
-    ...defined({ digest: draft.digest, named: draft.named, awaited: draft.awaited, building: draft.building }),
+    ...defined({
+      digest: draft.digest,
+      named: draft.named,
+      pushed: draft.pushed,
+      awaited: draft.awaited,
+      building: draft.building,
+    }),
     createdAt: now,
     updatedAt: now,
   };
@@ -191,7 +200,7 @@ export function imageToWire(image: Resource, viewer: string, inList: boolean): z
     },
     spec: {
       ...(sizes.length > 0 ? { size: sizes.reduce((sum, size) => sum + size, 0) } : {}),
-      tags: tags.map(({ sizeBytes, loaded, named: _, awaited, building, failed, ...tag }) => ({
+      tags: tags.map(({ sizeBytes, loaded, named: _, pushed: __, awaited, building, failed, ...tag }) => ({
         ...tag,
         ...(loaded ? DEPLOYED : building ? BUILDING : awaited ? DEPLOYING : failed ? FAILED : {}),
         ...(sizeBytes === undefined ? {} : { size: sizeBytes }),

@@ -9,6 +9,8 @@ import { PullRefused } from "../../registry/problem.ts";
 import type { Deps } from "../port.ts";
 import { findImage as findRecord, type PullPolicy, recordTag, tagsOf } from "./images.ts";
 import { pullCredentials } from "./pull-credentials.ts";
+import { ownRequest } from "./registry/own-source.ts";
+import { placeOfImage } from "./registry/place.ts";
 import { releaseImages } from "./release.ts";
 import {
   type FoundImage,
@@ -41,7 +43,7 @@ export interface StartImage {
   isNew: boolean;
 }
 
-type PullDeps = Pick<Deps, "store" | "driver" | "settings" | "puller" | "clock" | "log">;
+type PullDeps = Pick<Deps, "store" | "driver" | "settings" | "puller" | "blobs" | "clock" | "log">;
 
 /** Pauses between two messages about one pull. */
 const TELL_EVERY_MS = 5 * SECOND_MS;
@@ -89,11 +91,12 @@ async function currentCopy(
 }
 
 async function requestFor(
-  { reference, record }: RegistryImage,
+  { reference, record, known }: RegistryImage,
   workspace: string,
   dockerConfig: unknown,
   deps: PullDeps,
 ): Promise<PullRequest> {
+  if (record && known?.pushed) return ownRequest(await placeOfImage(record, deps), reference, workspace, deps);
   const own = record ? deps.store.resources.secretsOf(record).dockerConfig : undefined;
   // An image that is shared is pulled with the credentials of the workspace that shares it.
   const credentials = await pullCredentials(record?.workspace ?? workspace, dockerConfig ?? own, deps);
@@ -163,7 +166,7 @@ export async function pullRecorded(
  * tag got this content, whatever becomes of the tag afterwards.
  */
 async function keepTag(
-  { place, reference }: RegistryImage,
+  { place, reference, known }: RegistryImage,
   pulled: Pulled,
   message: string,
   deps: PullDeps,
@@ -175,7 +178,8 @@ async function keepTag(
   if (before && before.digest === digest && before.loaded === loaded && !before.awaited) return before.updatedAt;
   const recorded = await recordTag(
     {
-      ...{ ...place, image: referenceText(reference), sizeBytes, loaded, digest, named, status: "DEPLOYED" },
+      ...(known?.pushed ? { pushed: true } : { image: referenceText(reference) }),
+      ...{ ...place, sizeBytes, loaded, digest, named, status: "DEPLOYED" },
       event: { type: "pulled", message },
       actor: PLATFORM,
     },

@@ -10,7 +10,7 @@ const PAGE = 500;
 const PREFIXES = [LOADED_PREFIX, PULLED_PREFIX, BUILT_PREFIX];
 
 export type SweepDeps = Pick<Deps, "store" | "driver" | "clock"> &
-  Partial<Pick<Deps, "puller" | "builder" | "blobs" | "disk">>;
+  Partial<Pick<Deps, "puller" | "blobUploads" | "builder" | "blobs" | "disk">>;
 
 /** Removes what deleted or changed tags referred to, unless another record has it, too. */
 export async function releaseImages(tags: readonly Pick<ImageTag, "loaded">[], deps: SweepDeps): Promise<void> {

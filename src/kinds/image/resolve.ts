@@ -18,6 +18,7 @@ import { PULLED_PREFIX } from "../../node/images/puller.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import { IMAGE, type ImageTag, tagsOf, typeOf, USERS } from "./images.ts";
+import { doorReference } from "./registry/door-reference.ts";
 
 /**
  * Driver names of uploaded images. The driver holds those of all workspaces, so a reference may not use this prefix.
@@ -71,7 +72,7 @@ export async function resolveReference(
     const fitting = images.filter((image) => typeOf(image) === type || (type === undefined && !isOfRegistry(image)));
     const image = fitting.find((each) => typeOf(each) === user.kind) ?? fitting[0];
     const found = image && tagsOf(image).find((each) => each.name === tag);
-    return found ? ofTag(image, found) : null;
+    return found ? ofTag(image, found, { settings }) : null;
   };
   const own = name === undefined ? null : pick(await store.resources.listNamed(user.workspace, IMAGE, name));
   if (own !== null) return own;
@@ -87,12 +88,13 @@ export async function resolveReference(
 
 const isOfRegistry = (image: Resource): boolean => typeOf(image) === REGISTRY_TYPE;
 
-/** An uploaded image is here or nowhere; one with a source can be pulled. */
-function ofTag(record: Resource, known: ImageTag): Resolved | null {
-  const { name, loaded, image, updatedAt } = known;
-  const reference = image === undefined ? null : parseReference(image);
-  if (!reference) return loaded === undefined ? null : { found: { loaded, changedAt: updatedAt } };
+/** An uploaded image is here or nowhere; one that was pushed, or has a source, can be pulled. */
+function ofTag(record: Resource, known: ImageTag, deps: Pick<Deps, "settings">): Resolved | null {
+  const { name, loaded, image, pushed, updatedAt } = known;
   const place = { workspace: record.workspace, resourceType: typeOf(record), name: record.name, tag: name };
+  const named = image === undefined ? null : parseReference(image);
+  const reference = pushed ? doorReference(place, name, deps) : named;
+  if (!reference) return loaded === undefined ? null : { found: { loaded, changedAt: updatedAt } };
   return { remote: { reference, place, known: known.digest === undefined ? null : known, record } };
 }
 

@@ -12,6 +12,7 @@ import type { ShareOffer } from "../../store/resources/shares.ts";
 import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { findOwn } from "./handlers.ts";
 import { findImage, imageToWire, slotOf, typeOf } from "./images.ts";
+import { placeOfImage, type RepositoryPlace } from "./registry/place.ts";
 import {
   imageShare,
   imageShares,
@@ -100,8 +101,9 @@ export const imageShareHandlers: readonly Implementation[] = [
       throw new PlatformError("gone", "This offer has expired, or its image is gone. Ask for a new one.");
     const other = await findImage(workspace, typeOf(image), image.name, deps);
     if (other && !call.query.force) throw nameTaken(image, workspace);
+    const place = other && (await placeOfImage(other, deps));
     const accepted = await store.write(async (tx) => {
-      if (other) await giveWay(tx, other, workspace, deps);
+      if (other && place) await giveWay(tx, other, place, workspace, deps);
       return store.shares.accept(tx, offer, call.caller.displayName);
     });
     if (!accepted) throw new PlatformError("gone", "This offer has been withdrawn.");
@@ -164,13 +166,20 @@ async function findOffer(
 }
 
 /** Frees the name: deletes the workspace's own image, or ends the share of a borrowed one. */
-async function giveWay(tx: Transaction, other: Resource, workspace: string, { store }: Platform): Promise<void> {
+async function giveWay(
+  tx: Transaction,
+  other: Resource,
+  { key }: Pick<RepositoryPlace, "key">,
+  workspace: string,
+  { store }: Platform,
+): Promise<void> {
   if (other.workspace !== workspace) {
     await store.shares.removeIn(tx, other.uid, workspace);
     return;
   }
   if ((await store.shares.listOf(other.uid)).length > 0)
     throw new PlatformError("conflict", `Your own image '${other.name}' is shared with others. Take it back first.`);
+  await store.pushedImages.removeRepository(tx, key);
   await store.shares.removeOffersOf(tx, other.uid);
   await store.resources.remove(tx, workspace, other.uid);
 }

@@ -1,9 +1,10 @@
 /** Periodic work on images: removing those that no tag names, and taking up pulls that a server left. */
-import { DAY_MS, MINUTE_MS } from "../../lib/time/clock.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../lib/time/clock.ts";
 import type { KindTask } from "../kind-task.ts";
 import type { Deps } from "../port.ts";
 import { resumePulls } from "./background-pull.ts";
 import { resumeBuilds } from "./build.ts";
+import { sweepPushed } from "./registry/sweep.ts";
 import { allImages, removeUnnamed, type SweepDeps } from "./release.ts";
 
 /** A step of a build that no build has used for this long is removed. */
@@ -21,6 +22,7 @@ export const imageTasks = (deps: Deps): KindTask[] => [
     everyMs: RESUME_MS,
     run: (signal) => resumeBuilds(allImages(deps, signal), deps),
   },
+  { name: "sweep-pushed-images", everyMs: HOUR_MS, run: (signal) => sweepPushed(deps, signal) },
   { name: "resume-image-pulls", everyMs: RESUME_MS, run: (signal) => resumePulls(allImages(deps, signal), deps) },
 ];
 
@@ -29,6 +31,7 @@ export async function sweepImages(deps: SweepDeps, signal: AbortSignal): Promise
   const olderThanMs = deps.clock.now() - UNNAMED_MAX_MS;
   await removeUnnamed(deps, signal, ({ createdAt }) => Date.parse(createdAt) < olderThanMs);
   await deps.puller?.sweep(deps.clock.now());
+  await deps.blobUploads?.sweep(deps.clock.now());
   const isShort = deps.disk !== undefined && deps.disk.shortage() !== null;
   await deps.builder?.sweep(
     ({ createdAt }) => isShort || Date.parse(createdAt) < deps.clock.now() - STEP_UNUSED_MAX_MS,

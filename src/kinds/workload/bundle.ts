@@ -162,6 +162,7 @@ async function neededNow(
       if (page.length < PAGE) break;
     }
   }
+  for (const digest of await store.pushedImages.listDigests()) used.add(digest.slice("sha256:".length));
   return used;
 }
 

@@ -6,7 +6,8 @@ import { removeTree } from "../../lib/remove-tree.ts";
 import type { BuildRequest } from "../../node/builds/image-build.ts";
 import { need } from "../../node/capabilities/need.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import { baseImages, cacheOwner } from "../image/build.ts";
+import { baseImages } from "../image/build.ts";
+import { ownerOf } from "../image/registry/place.ts";
 import type { Deps } from "../port.ts";
 import type { Bundle } from "./deploy-state.ts";
 import { logTag } from "./log-tag.ts";
@@ -43,7 +44,7 @@ export async function buildRequest(
     ...{ id, folder, args, dockerfile: DOCKERFILE, noCache: false, secrets: {} },
     env: { ...settings.buildEnv, ...trust.env },
     mounts: trust.mounts,
-    owner: await cacheOwner(resource.workspace, deps),
+    owner: await ownerOf(resource.workspace, deps),
     log: logTag(resource, "build", { revision }),
     base: baseImages(resource, deps, dockerConfig),
   };

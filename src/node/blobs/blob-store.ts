@@ -5,7 +5,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream, createWriteStream, mkdirSync, rmSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rename, rm, stat, statfs, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { PlatformError } from "../../contract/errors.ts";
@@ -22,6 +22,10 @@ export interface BlobStore {
   put(content: NodeJS.ReadableStream, bytesMax: number): Promise<Blob>;
   /** Writes the stream to a temporary file; the caller reads and removes it. */
   receive(content: NodeJS.ReadableStream, bytesMax: number): Promise<{ path: string; sizeBytes: number }>;
+  /** Writes the stream to the end of a temporary file, at most `bytesMax` bytes; returns how many. */
+  append(path: string, content: NodeJS.ReadableStream, bytesMax: number, hash: Hash): Promise<number>;
+  /** Stores a temporary file, whose content has this hash. */
+  adopt(path: string, digest: string): Promise<void>;
   /** The path of the file; null when there is none. */
   find(digest: string): Promise<string | null>;
   list(): Promise<{ digest: string; writtenMs: number }[]>;
@@ -64,15 +68,21 @@ export function openBlobStore(dir: string, shared?: SharedBlobs): BlobStore {
     return isWhole;
   }
 
+  async function adopt(path: string, digest: string): Promise<void> {
+    await shared?.write(digest, () => createReadStream(path));
+    await rename(path, join(kept, digest));
+  }
+
   return {
     async put(content, bytesMax) {
       const hash = createHash("sha256");
       const { path, sizeBytes } = await receive(temp, content, bytesMax, hash);
       const digest = hash.digest("hex");
-      await shared?.write(digest, () => createReadStream(path));
-      await rename(path, join(kept, digest));
+      await adopt(path, digest);
       return { digest, sizeBytes };
     },
+    append: (path, content, bytesMax, hash) => write(path, "a", content, bytesMax, hash),
+    adopt,
     receive: (content, bytesMax) => receive(temp, content, bytesMax),
     async find(digest) {
       if (!DIGEST.test(digest)) return null;
@@ -112,7 +122,23 @@ async function receive(
   hash?: Hash,
 ): Promise<{ path: string; sizeBytes: number }> {
   const path = join(folder, randomWord(16));
-  const { bavail, bsize } = await statfs(folder);
+  try {
+    return { path, sizeBytes: await write(path, "wx", content, bytesMax, hash) };
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  }
+}
+
+/** Returns how many bytes were written. */
+async function write(
+  path: string,
+  flags: "wx" | "a",
+  content: NodeJS.ReadableStream,
+  bytesMax: number,
+  hash?: Hash,
+): Promise<number> {
+  const { bavail, bsize } = await statfs(dirname(path));
   const limit = Math.min(bytesMax, Math.max(0, bavail * bsize - DISK_RESERVE_BYTES));
   let sizeBytes = 0;
   const count = new Transform({
@@ -123,13 +149,8 @@ async function receive(
       done(null, chunk);
     },
   });
-  try {
-    await pipeline(content, count, createWriteStream(path, { flags: "wx", mode: 0o600, flush: true }));
-    return { path, sizeBytes };
-  } catch (error) {
-    await rm(path, { force: true });
-    throw error;
-  }
+  await pipeline(content, count, createWriteStream(path, { flags, mode: 0o600, flush: true }));
+  return sizeBytes;
 }
 
 async function listFolder(folder: string): Promise<{ key: string; writtenMs: number }[]> {

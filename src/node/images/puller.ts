@@ -15,7 +15,7 @@ import { describeImage, digestOf, type RemoteImage, type RemoteLayer } from "../
 import { BRIEF, PATIENT, type Patience, withPatience } from "../../registry/patience.ts";
 import { broken, PullRefused, RegistryProblem } from "../../registry/problem.ts";
 import { fromFirst, type Registries } from "../../registry/registries.ts";
-import type { Repository } from "../../registry/repository.ts";
+import type { Source } from "../../registry/repository.ts";
 import type { Assembly, Images } from "../capabilities/images.ts";
 import { archiveAssembly } from "./archive-assembly.ts";
 import { type Download, Downloads } from "./downloads.ts";
@@ -31,6 +31,8 @@ export interface PullRequest {
   reference: Reference;
   /** Of the workspace that asks. */
   credentials: FindCredentials;
+  /** For an image that was pushed to this platform. `repository` tells its layers from those of other repositories. */
+  own?: { source: Source; repository: string };
 }
 
 export interface Pulled {
@@ -96,19 +98,25 @@ export class Puller {
   }
 
   /** Asks the registry what it has under the reference, for a caller that waits. Throws PullRefused. */
-  look({ reference, credentials }: PullRequest, signal: AbortSignal): Promise<RemoteImage> {
+  look(request: PullRequest, signal: AbortSignal): Promise<RemoteImage> {
+    const { reference } = request;
     return this.#refusing(reference, async () => {
-      const sources = this.#options.registries.sourcesOf(reference, credentials);
-      return fromFirst(sources, (source) => this.#describe(source, reference, BRIEF, signal));
+      return fromFirst(this.#sources(request), (source) => this.#describe(source, reference, BRIEF, signal));
     });
   }
 
   /** What the reference leads to now, for the cheapest question that a registry answers. */
-  async named({ reference, credentials }: PullRequest, signal: AbortSignal): Promise<string | null> {
+  async named(request: PullRequest, signal: AbortSignal): Promise<string | null> {
+    const { reference } = request;
     return this.#refusing(reference, async () => {
-      const sources = this.#options.registries.sourcesOf(reference, credentials);
-      return fromFirst(sources, (source) => withPatience(BRIEF, signal, () => digestOf(source, reference, signal)));
+      const ask = (source: Source): Promise<string | null> =>
+        withPatience(BRIEF, signal, () => digestOf(source, reference, signal));
+      return fromFirst(this.#sources(request), ask);
     });
+  }
+
+  #sources({ reference, credentials, own }: PullRequest): readonly Source[] {
+    return own ? [own.source] : this.#options.registries.sourcesOf(reference, credentials);
   }
 
   /**
@@ -136,19 +144,21 @@ export class Puller {
   }
 
   async #pull<T>(
-    { reference, credentials }: PullRequest,
+    request: PullRequest,
     { signal: asked, onProgress = () => {} }: PullOptions,
     keep: (pulled: Pulled) => Promise<T>,
   ): Promise<T> {
     const signal = AbortSignal.any([asked, AbortSignal.timeout(PULL_MAX_MS)]);
+    const { reference } = request;
     return this.#refusing(reference, async () => {
-      const sources = this.#options.registries.sourcesOf(reference, credentials);
+      const sources = this.#sources(request);
       const patience = this.#options.patience ?? PATIENT;
       const remote = await fromFirst(sources, (source) => this.#describe(source, reference, patience, signal));
       const name = pulledName(remote.digest);
+      const repository = request.own?.repository ?? repositoryText(reference);
       this.#held.set(name, (this.#held.get(name) ?? 0) + 1);
       try {
-        const installed = await this.#install(remote, { name, sources, reference, signal, onProgress });
+        const installed = await this.#install(remote, { name, sources, repository, signal, onProgress });
         return await keep({ name, digest: remote.digest, named: remote.named, ...installed });
       } finally {
         const left = (this.#held.get(name) ?? 1) - 1;
@@ -181,15 +191,15 @@ export class Puller {
     await this.#options.registries.stop();
   }
 
-  #describe(source: Repository, reference: Reference, patience: Patience, signal: AbortSignal): Promise<RemoteImage> {
+  #describe(source: Source, reference: Reference, patience: Patience, signal: AbortSignal): Promise<RemoteImage> {
     const { bytesMax } = this.#options;
     return withPatience(patience, signal, () => describeImage(source, reference, { signal, bytesMax }));
   }
 
   async #install(remote: RemoteImage, pull: Installing): Promise<Pick<Pulled, "sizeBytes" | "downloadedBytes">> {
-    const { name, reference, signal, onProgress } = pull;
+    const { name, repository, signal, onProgress } = pull;
     const images = await this.#options.images();
-    await using assembly = await this.#assemble(images, remote, repositoryText(reference));
+    await using assembly = await this.#assemble(images, remote, repository);
     const missing = remote.layers.slice(assembly.present);
     const progress: Progress = {
       layers: remote.layers.length,
@@ -234,9 +244,15 @@ export class Puller {
     return archiveAssembly(images, remote, join(this.#options.dir, `${randomWord(20)}.tar`));
   }
 
-  #take(layer: RemoteLayer, { sources, reference }: Installing, onBytes: (bytes: number) => void): Promise<Download> {
+  async #take(
+    layer: RemoteLayer,
+    { sources, repository }: Installing,
+    onBytes: (bytes: number) => void,
+  ): Promise<Download> {
+    const file = await sources[0]?.fileOf?.(layer.digest);
+    if (file) return { file, done: Promise.resolve(), async [Symbol.asyncDispose]() {} };
     const patience = this.#options.patience ?? PATIENT;
-    return this.#downloads.take(repositoryText(reference), layer.digest, async (file, signal) => {
+    return this.#downloads.take(repository, layer.digest, async (file, signal) => {
       try {
         await fromFirst(sources, (source) => downloadBlob(source, layer, file, { signal, patience, onBytes }));
       } catch (error) {
@@ -271,8 +287,8 @@ const late = (cause: unknown): RegistryProblem =>
 
 interface Installing {
   name: string;
-  sources: readonly Repository[];
-  reference: Reference;
+  sources: readonly Source[];
+  repository: string;
   signal: AbortSignal;
   onProgress: (progress: Progress) => void;
 }

@@ -47,6 +47,8 @@ export interface Tables {
   blobs: { digest: string; chunks: number; written_at: number };
   /** Base64, so that a backup of either database is the same text. */
   blob_chunks: { digest: string; at: number; base64: string };
+  pushed_blobs: PushedBlobRow;
+  pushed_manifests: PushedManifestRow;
   certificates: CertificateRow;
   acme_accounts: { directory: string; url: string; sealed_key: string };
   leases: { name: string; holder: string; token: number; expires_at: number };
@@ -366,4 +368,29 @@ export interface CertificateRow {
   failure: string;
   failures: number;
   retry_at: number;
+}
+
+export interface PushedBlobRow {
+  /** A workspace and its creation time. */
+  owner: string;
+  /** `sandbox/tool`: the slot of the image's record. */
+  repository: string;
+  /** `sha256:…`. */
+  digest: string;
+  size_bytes: number;
+  created_at: number;
+}
+
+export interface PushedManifestRow {
+  owner: string;
+  repository: string;
+  digest: string;
+  media_type: string;
+  /** As the client sent it. */
+  content: string;
+  /** Digests of the blobs and manifests that it names, separated by spaces. */
+  names: string;
+  /** Digest of the manifest that it is about, such as the one that it signs; "" for none. */
+  subject: string;
+  created_at: number;
 }

@@ -33,6 +33,7 @@ import { statuses } from "./0024-statuses.ts";
 import { byStatus } from "./0025-by-status.ts";
 import { certificates } from "./0026-certificates.ts";
 import { taskUpdates } from "./0027-task-updates.ts";
+import { pushedImages } from "./0028-pushed-images.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -63,6 +64,7 @@ export const MIGRATIONS: readonly Migration[] = [
   byStatus,
   certificates,
   taskUpdates,
+  pushedImages,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {

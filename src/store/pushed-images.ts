@@ -1,0 +1,139 @@
+/**
+ * What each repository of the platform's registry has: blobs, whose bytes are files elsewhere, and manifests. A blob is
+ * readable through a repository only when the repository has a row for it: knowing a digest gives nobody its content.
+ */
+import type { Clock } from "../lib/time/clock.ts";
+import type { Database, Transaction } from "./database/database.ts";
+import type { PushedManifestRow } from "./database/schema.ts";
+
+export interface RepositoryKey {
+  owner: string;
+  repository: string;
+}
+
+export interface PushedManifest {
+  digest: string;
+  mediaType: string;
+  content: string;
+  /** Digests of the blobs and manifests that it names. */
+  names: readonly string[];
+  subject: string | null;
+}
+
+/** A manifest without its content. */
+export type ManifestEntry = Omit<PushedManifest, "content"> & { createdAt: number };
+
+export type PushedImages = ReturnType<typeof createPushedImages>;
+
+export function createPushedImages({ database, clock }: { database: Database; clock: Clock }) {
+  const removeRows = async (
+    { queries }: Transaction,
+    table: "pushed_blobs" | "pushed_manifests",
+    { owner, repository }: RepositoryKey,
+    digests?: readonly string[],
+  ): Promise<void> => {
+    const all = queries.deleteFrom(table).where("owner", "=", owner).where("repository", "=", repository);
+    await (digests === undefined ? all : all.where("digest", "in", digests)).execute();
+  };
+
+  return {
+    /** A blob that the repository has already counts as new: the sweep leaves new ones. */
+    addBlob: ({ owner, repository }: RepositoryKey, digest: string, sizeBytes: number): Promise<void> =>
+      database.write(async ({ queries }) => {
+        const created_at = clock.now();
+        await queries
+          .insertInto("pushed_blobs")
+          .values({ owner, repository, digest, size_bytes: sizeBytes, created_at })
+          .onConflict((conflict) => conflict.columns(["owner", "repository", "digest"]).doUpdateSet({ created_at }))
+          .execute();
+      }),
+
+    /** The size of a blob; null when the repository does not have it. */
+    async blobBytes({ owner, repository }: RepositoryKey, digest: string): Promise<number | null> {
+      const row = await database.read
+        .selectFrom("pushed_blobs")
+        .select("size_bytes")
+        .where("owner", "=", owner)
+        .where("repository", "=", repository)
+        .where("digest", "=", digest)
+        .executeTakeFirst();
+      return row ? Number(row.size_bytes) : null;
+    },
+
+    async listBlobs({ owner, repository }: RepositoryKey): Promise<{ digest: string; createdAt: number }[]> {
+      const rows = await database.read
+        .selectFrom("pushed_blobs")
+        .select(["digest", "created_at"])
+        .where("owner", "=", owner)
+        .where("repository", "=", repository)
+        .execute();
+      return rows.map(({ digest, created_at }) => ({ digest, createdAt: Number(created_at) }));
+    },
+
+    addManifest: (
+      { owner, repository }: RepositoryKey,
+      { digest, mediaType, content, names, subject }: PushedManifest,
+    ): Promise<void> =>
+      database.write(async ({ queries }) => {
+        const created_at = clock.now();
+        const row = { media_type: mediaType, content, names: names.join(" "), subject: subject ?? "", created_at };
+        await queries
+          .insertInto("pushed_manifests")
+          .values({ owner, repository, digest, ...row })
+          .onConflict((conflict) => conflict.columns(["owner", "repository", "digest"]).doUpdateSet(row))
+          .execute();
+      }),
+
+    async getManifest({ owner, repository }: RepositoryKey, digest: string): Promise<PushedManifest | null> {
+      const row = await database.read
+        .selectFrom("pushed_manifests")
+        .selectAll()
+        .where("owner", "=", owner)
+        .where("repository", "=", repository)
+        .where("digest", "=", digest)
+        .executeTakeFirst();
+      return row ? { ...entryOf(row), content: row.content } : null;
+    },
+
+    async listManifests({ owner, repository }: RepositoryKey): Promise<ManifestEntry[]> {
+      const rows = await database.read
+        .selectFrom("pushed_manifests")
+        .select(["digest", "media_type", "names", "subject", "created_at"])
+        .where("owner", "=", owner)
+        .where("repository", "=", repository)
+        .orderBy("created_at")
+        .execute();
+      return rows.map(entryOf);
+    },
+
+    removeManifests: (key: RepositoryKey, digests: readonly string[]): Promise<void> =>
+      database.write((tx) => removeRows(tx, "pushed_manifests", key, digests)),
+
+    removeBlobs: (key: RepositoryKey, digests: readonly string[]): Promise<void> =>
+      database.write((tx) => removeRows(tx, "pushed_blobs", key, digests)),
+
+    async removeRepository(tx: Transaction, key: RepositoryKey): Promise<void> {
+      await removeRows(tx, "pushed_manifests", key);
+      await removeRows(tx, "pushed_blobs", key);
+    },
+
+    async listRepositories(): Promise<RepositoryKey[]> {
+      const blobs = database.read.selectFrom("pushed_blobs").select(["owner", "repository"]);
+      return blobs.union(database.read.selectFrom("pushed_manifests").select(["owner", "repository"])).execute();
+    },
+
+    /** The blobs of all repositories. */
+    async listDigests(): Promise<string[]> {
+      const rows = await database.read.selectFrom("pushed_blobs").select("digest").distinct().execute();
+      return rows.map(({ digest }) => digest);
+    },
+  };
+}
+
+const entryOf = (row: Omit<PushedManifestRow, "owner" | "repository" | "content">): ManifestEntry => ({
+  digest: row.digest,
+  mediaType: row.media_type,
+  names: row.names === "" ? [] : row.names.split(" "),
+  subject: row.subject === "" ? null : row.subject,
+  createdAt: Number(row.created_at),
+});

@@ -1,0 +1,237 @@
+/** The platform's registry at `/v2/`: pushes, pulls, and who may do which. */
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { makeAccount, makeUser } from "../identities.ts";
+import { tar } from "../image-archive.ts";
+import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { addImage, digestOf, type FakeRegistry, OCI, startFakeRegistry } from "./fake-registry.ts";
+import { bottom, gzip, place, top } from "./pull-place.ts";
+import { pushImage } from "./push-image.ts";
+
+const basic = (user: string, password: string): string =>
+  `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
+
+suite("the registry", () => {
+  let platform: TestPlatform;
+  let source: FakeRegistry;
+  let admin: string;
+  /** A member of another account. */
+  let stranger: string;
+
+  before(async () => {
+    platform = await startTestPlatform();
+    source = await startFakeRegistry();
+    admin = basic("any", platform.apiKey);
+    const { id } = await makeAccount(platform.app.store, "theirs");
+    stranger = basic("x", (await makeUser(platform.app.store, id, "admin", { theirs: "admin" })).key);
+  });
+  after(async () => {
+    await source?.[Symbol.asyncDispose]();
+    await platform?.stop();
+  });
+
+  const ask = (path: string, authorization: string | null, init: RequestInit = {}): Promise<Response> =>
+    fetch(`${platform.url}/v2/${path}`, {
+      ...init,
+      headers: { ...(authorization === null ? {} : { authorization }), ...init.headers },
+    });
+  const codeOf = async (answer: Response): Promise<[number, string]> => {
+    const { errors } = (await answer.json()) as { errors?: { code: string; message: string }[] };
+    assert.ok(errors?.[0]?.message, "every refusal says why");
+    return [answer.status, errors[0].code];
+  };
+
+  test("an image is pushed, listed as a record, and pulled as it was", async (t) => {
+    const manifest = addImage(source, "tool:1", { layers: [bottom, top], pack: gzip });
+    await pushImage(platform.url, source, "tool:1", { authorization: admin, to: "main/tool:1.2" });
+    const { body } = await platform.call("GET", "/images/sandbox/tool");
+    const [tag] = body.spec.tags;
+    assert.deepEqual([tag.name, tag.digest, tag.status], ["1.2", manifest, "DEPLOYED"]);
+    assert.equal(body.metadata.events.at(-1).type, "pushed");
+    // Our own client, with the token that the registry asks for.
+    const host = new URL(platform.url).host;
+    const { pull } = await place(t);
+    const credentials = () => ({ username: "any", password: platform.apiKey });
+    const pulled = await pull(`${host}/main/tool:1.2`, credentials);
+    assert.equal(pulled.digest, manifest);
+    const made = await platform.call("POST", "/sandboxes", {
+      body: { metadata: { name: "box" }, spec: { runtime: { image: "tool:1.2" } } },
+    });
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    const kept = await ask("main/tool/manifests/1.2", admin, { method: "DELETE" });
+    assert.equal(kept.status, 400, "a workload uses it");
+    await platform.call("DELETE", "/sandboxes/box");
+  });
+
+  test("clients are told how to sign in, and a token does what it was given for", async () => {
+    const asked = await ask("", null);
+    assert.deepEqual(await codeOf(asked), [401, "UNAUTHORIZED"]);
+    const realm = /realm="([^"]+)",service="([^"]+)"/.exec(asked.headers.get("www-authenticate") ?? "");
+    assert.ok(realm?.[1]?.endsWith("/v2/token"));
+    assert.deepEqual(await codeOf(await ask("", basic("any", "wrong"))), [401, "UNAUTHORIZED"]);
+    assert.equal((await ask("", admin)).status, 200);
+    assert.equal((await ask("", `Bearer ${platform.apiKey}`)).status, 200);
+    const tokenFor = async (scope: string, authorization: string): Promise<string> => {
+      const answer = await ask(`token?${new URLSearchParams({ scope })}`, authorization);
+      return `Bearer ${((await answer.json()) as { token: string }).token}`;
+    };
+    const reads = await tokenFor("repository:main/tool:pull", admin);
+    assert.equal((await ask("main/tool/manifests/1.2", reads)).status, 200);
+    const push = { method: "POST" };
+    assert.deepEqual(await codeOf(await ask("main/tool/blobs/uploads/", reads, push)), [401, "UNAUTHORIZED"]);
+    assert.deepEqual(await codeOf(await ask("main/other/manifests/1", reads)), [401, "UNAUTHORIZED"]);
+    const more = await tokenFor("repository:main/tool:pull,push", reads);
+    assert.equal((await ask("main/tool/blobs/uploads/", more, push)).status, 401, "no token gives more than itself");
+    const form = new URLSearchParams({ grant_type: "password", username: "a", password: platform.apiKey });
+    form.set("scope", "repository:main/tool:push");
+    const posted = (await (await ask("token", null, { method: "POST", body: form })).json()) as { token: string };
+    assert.equal((await ask("main/tool/blobs/uploads/", `Bearer ${posted.token}`, push)).status, 202);
+    // A key for reading pushes nothing, and a service account signs in with its secret.
+    const { store } = platform.app;
+    const [account] = await store.people.listAccountsAcrossUsers();
+    const reader = await makeUser(store, account?.id ?? "", "member", { main: "member" }, ["images:get"]);
+    const wide = await tokenFor("repository:main/tool:pull,push", basic("x", reader.key));
+    assert.equal((await ask("main/tool/manifests/1.2", wide)).status, 200);
+    assert.equal((await ask("main/tool/blobs/uploads/", wide, push)).status, 401);
+    const refused = await ask("main/tool/blobs/uploads/", basic("x", reader.key), push);
+    assert.deepEqual(await codeOf(refused), [403, "DENIED"]);
+    const made = await store.keys.createServiceAccount({
+      ...{ workspace: "main", name: "pusher", description: "", role: "member", createdBy: "test" },
+    });
+    const robot = basic(made.account.client_id, made.secret);
+    assert.equal((await ask("main/tool/blobs/uploads/", robot, push)).status, 202);
+    assert.equal((await ask("main/tool/blobs/uploads/", basic(made.account.client_id, "wrong"), push)).status, 401);
+  });
+
+  test("a digest gives nobody a layer that they may not read", async () => {
+    const secret = tar([{ path: "secret", content: "of main" }]);
+    const digest = addImage(source, "private:1", { layers: [secret] });
+    await pushImage(platform.url, source, "private:1", { authorization: admin, to: "main/private:1" });
+    const layer = digestOf(secret);
+    assert.equal((await ask(`main/private/blobs/${layer}`, admin, { method: "HEAD" })).status, 200);
+    for (const path of [`main/private/blobs/${layer}`, `main/private/manifests/${digest}`, "main/private/tags/list"])
+      assert.deepEqual(await codeOf(await ask(path, stranger)), [403, "DENIED"], path);
+    assert.deepEqual(await codeOf(await ask("nobody/x/tags/list", stranger)), [403, "DENIED"], "as if it were there");
+    // By digest through a repository of their own.
+    assert.deepEqual(await codeOf(await ask(`theirs/mine/blobs/${layer}`, stranger)), [404, "BLOB_UNKNOWN"]);
+    // By a mount from the repository that has it: the upload begins as if nothing had been asked.
+    const mount = new URLSearchParams({ mount: layer, from: "main/private" });
+    const begun = await ask(`theirs/mine/blobs/uploads/?${mount}`, stranger, { method: "POST" });
+    assert.equal(begun.status, 202);
+    assert.deepEqual(await codeOf(await ask(`theirs/mine/blobs/${layer}`, stranger)), [404, "BLOB_UNKNOWN"]);
+    // By a manifest that names it.
+    const config = source.blobs.get(JSON.parse(source.blobs.get(digest)?.toString() ?? "").config.digest);
+    assert.ok(config);
+    const put = await ask(`theirs/mine/blobs/uploads/?digest=${digestOf(config)}`, stranger, {
+      ...{ method: "POST", body: new Uint8Array(config) },
+    });
+    assert.equal(put.status, 201);
+    const body = new Uint8Array(source.blobs.get(digest) ?? Buffer.alloc(0));
+    const headers = { "content-type": `${OCI}.manifest.v1+json` };
+    const claimed = await ask("theirs/mine/manifests/1", stranger, { method: "PUT", body, headers });
+    assert.deepEqual(await codeOf(claimed), [404, "MANIFEST_BLOB_UNKNOWN"]);
+    // Other images of one's own workspace are other repositories, too; a mount between them is allowed.
+    assert.equal((await ask(`main/tool/blobs/${layer}`, admin)).status, 404);
+    assert.equal((await ask(`main/tool/blobs/uploads/?${mount}`, admin, { method: "POST" })).status, 201);
+    assert.equal((await ask(`main/tool/blobs/${layer}`, admin)).status, 200);
+    // An upload belongs to the repository that it was begun in.
+    const location = (await ask("main/private/blobs/uploads/", admin, { method: "POST" })).headers.get("location");
+    const id = location?.split("/").at(-1);
+    const foreign = await ask(`theirs/mine/blobs/uploads/${id}`, stranger, { method: "PATCH", body: "x" });
+    assert.deepEqual(await codeOf(foreign), [404, "BLOB_UPLOAD_UNKNOWN"]);
+    // An image that is deleted is readable for nobody, and a later one of the same name has nothing of it.
+    await platform.call("DELETE", "/images/sandbox/private");
+    assert.deepEqual(await codeOf(await ask(`main/private/blobs/${layer}`, admin)), [404, "BLOB_UNKNOWN"]);
+  });
+
+  test("uploads in parts, ranges, and what is not what it claims to be", async () => {
+    const bytes = Buffer.from("0123456789".repeat(100));
+    const digest = digestOf(bytes);
+    const begin = async (): Promise<string> =>
+      (await ask("main/parts/blobs/uploads/", admin, { method: "POST" })).headers.get("location")?.slice(4) ?? "";
+    const upload = await begin();
+    const part = (from: number, to: number): RequestInit => ({
+      ...{ method: "PATCH", body: new Uint8Array(bytes.subarray(from, to)) },
+      headers: { "content-range": `${from}-${to - 1}` },
+    });
+    assert.equal((await ask(upload, admin, part(0, 400))).headers.get("range"), "0-399");
+    assert.deepEqual(await codeOf(await ask(upload, admin, part(500, 600))), [416, "RANGE_INVALID"]);
+    assert.equal((await ask(upload, admin)).headers.get("range"), "0-399");
+    assert.equal((await ask(upload, admin, part(400, 1000))).status, 202);
+    assert.equal((await ask(`${upload}?digest=${digest}`, admin, { method: "PUT" })).status, 201);
+    const blob = `main/parts/blobs/${digest}`;
+    const ranges: [string, number, string][] = [
+      ["bytes=990-", 206, "0123456789"],
+      ["bytes=0-3", 206, "0123"],
+      ["bytes=-2", 206, "89"],
+      ["bytes=1000-", 416, ""],
+    ];
+    for (const [range, status, text] of ranges) {
+      const answer = await ask(blob, admin, { headers: { range } });
+      assert.equal(answer.status, status, range);
+      if (status === 206) assert.equal(await answer.text(), text);
+    }
+    const wrong = await ask(`${await begin()}?digest=${digest}`, admin, { method: "PUT", body: "other" });
+    assert.deepEqual(await codeOf(wrong), [400, "DIGEST_INVALID"]);
+    const cancelled = await begin();
+    assert.equal((await ask(cancelled, admin, { method: "DELETE" })).status, 204);
+    assert.equal((await ask(cancelled, admin)).status, 404);
+    const put = (text: string, type = `${OCI}.manifest.v1+json`, at = "1"): Promise<Response> =>
+      ask(`main/parts/manifests/${at}`, admin, { method: "PUT", body: text, headers: { "content-type": type } });
+    const descriptor = { mediaType: `${OCI}.config.v1+json`, digest, size: bytes.length };
+    const document = (config: object): string => JSON.stringify({ schemaVersion: 2, config, layers: [] });
+    const rows: [Promise<Response>, [number, string]][] = [
+      [put("{"), [400, "MANIFEST_INVALID"]],
+      [put("{}"), [400, "MANIFEST_INVALID"]],
+      [put(document(descriptor), "text/plain"), [400, "MANIFEST_INVALID"]],
+      [put(document({ ...descriptor, size: 7 })), [400, "SIZE_INVALID"]],
+      [put(document({ ...descriptor, digest: digestOf(Buffer.from("?")) })), [404, "MANIFEST_BLOB_UNKNOWN"]],
+      [put(document(descriptor), undefined, digest), [400, "DIGEST_INVALID"]],
+      [put(document(descriptor), undefined, "-x"), [400, "TAG_INVALID"]],
+      [put(document(descriptor)), [400, "MANIFEST_INVALID"]], // its configuration is no JSON
+      [put(`{"x":"${"y".repeat(4 * 2 ** 20)}"}`), [413, "SIZE_INVALID"]],
+    ];
+    for (const [answer, expected] of rows) assert.deepEqual(await codeOf(await answer), expected);
+    assert.equal((await ask("main/parts/tags/list", admin)).status, 404, "nothing is left of them");
+    assert.deepEqual(await codeOf(await ask("main/Parts/tags/list", admin)), [400, "NAME_INVALID"]);
+    assert.deepEqual(await codeOf(await ask("_catalog", admin)), [404, "UNSUPPORTED"]);
+    assert.deepEqual(await codeOf(await ask(blob, admin, { method: "DELETE" })), [405, "UNSUPPORTED"]);
+  });
+
+  test("tags in pages, what refers to an image, and deletes", async () => {
+    for (const tag of ["b", "a", "c"]) {
+      addImage(source, `many:${tag}`, { layers: [bottom], config: { Env: [`T=${tag}`] } });
+      await pushImage(platform.url, source, `many:${tag}`, { authorization: admin, to: `main/agent/many:${tag}` });
+    }
+    const first = await ask("main/agent/many/tags/list?n=2", admin);
+    assert.deepEqual(await first.json(), { name: "main/agent/many", tags: ["a", "b"] });
+    assert.match(first.headers.get("link") ?? "", /<\/v2\/main\/agent\/many\/tags\/list\?n=2&last=b>; rel="next"/);
+    assert.deepEqual(await (await ask("main/many/tags/list?last=b", admin)).json(), { name: "main/many", tags: ["c"] });
+    assert.equal((await platform.call("GET", "/images/agent/many")).status, 200);
+    // A signature is kept beside the image, and nothing tries to run it.
+    const subject = source.tags.get("many:a") ?? "";
+    const signature = { mediaType: "application/vnd.dev.cosign.simplesigning.v1+json", bytes: (tar: Buffer) => tar };
+    addImage(source, "many:sig", {
+      ...{ layers: [Buffer.from("{}")], pack: signature },
+      manifest: (manifest) => ({
+        ...manifest,
+        subject: { mediaType: `${OCI}.manifest.v1+json`, digest: subject, size: source.blobs.get(subject)?.length },
+      }),
+    });
+    await pushImage(platform.url, source, "many:sig", { authorization: admin, to: "main/agent/many:sig" });
+    const referrers = (await (await ask(`main/many/referrers/${subject}`, admin)).json()) as { manifests: object[] };
+    assert.equal(referrers.manifests.length, 1);
+    // By tag one tag goes, by digest the manifest with all of its tags.
+    assert.equal((await ask("main/many/manifests/b", admin, { method: "DELETE" })).status, 202);
+    assert.equal((await ask(`main/many/manifests/${source.tags.get("many:b")}`, admin)).status, 200);
+    assert.equal((await ask(`main/many/manifests/${subject}`, admin, { method: "DELETE" })).status, 202);
+    assert.deepEqual(await codeOf(await ask("main/many/manifests/a", admin)), [404, "MANIFEST_UNKNOWN"]);
+    assert.equal((await ask(`main/many/manifests/${subject}`, admin)).status, 404);
+    const { body } = await platform.call("GET", "/audit");
+    const seen = (body.data ?? body).map(
+      (entry: { action: string; target: string }) => `${entry.action} ${entry.target}`,
+    );
+    assert.ok(seen.includes("imageLoad agent/many/sig"), seen.join("\n"));
+    assert.ok(seen.includes("imageTagDelete _/many/b"));
+  });
+});
