@@ -16,7 +16,8 @@ export async function removeTags(
   const { workspace } = image;
   requireCreator(image, asker);
   const gone = tagsOf(image).filter(({ name }) => names.includes(name));
-  for (const { name } of gone) refuseUsed(spokenName(image, name), await usersOf(image, workspace, deps, { tag: name }));
+  for (const { name } of gone)
+    refuseUsed(spokenName(image, name), await usersOf(image, workspace, deps, { tag: name }));
   const shown = gone.map(({ name }) => `'${name}'`).join(", ");
   const actor = asker.caller.displayName;
   const changed = await deps.store.resources.update(workspace, image.uid, (current) => {
