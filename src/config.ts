@@ -15,6 +15,7 @@ import "./lib/schemas/plain-words.ts";
 import { KUBE_ONLY, kubeSettings } from "./lib/schemas/kube-settings.ts";
 import { nodeSettings } from "./lib/schemas/node-settings.ts";
 import { registrySettings } from "./lib/schemas/registry-settings.ts";
+import { s3Settings } from "./lib/schemas/s3-settings.ts";
 import { flag, identityProviders, list, pairs as quotas } from "./lib/schemas/setting-values.ts";
 import { hasProxies, isTls, tlsProblem, tlsSettings } from "./lib/schemas/tls-settings.ts";
 import { UsageError } from "./lib/usage-error.ts";
@@ -247,6 +248,7 @@ export const SETTINGS = {
   ...nodeSettings,
   ...kubeSettings,
   ...peerSettings,
+  ...s3Settings,
   job_slots: {
     env: "BERTH_JOB_SLOTS",
     schema: z.coerce.number().int().min(0).max(10_000).default(0),

@@ -231,6 +231,11 @@ function fakeCapabilities(machine: FakeMachine): Partial<Capabilities> {
         const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
         return files.reduce((sum, file) => sum + statSync(join(file.parentPath, file.name)).size, 0);
       },
+      folders: async (id) => {
+        const work = join(machine.dir, "drives-work", id);
+        mkdirSync(work, { recursive: true });
+        return { files: join(machine.dir, "drives", id), work };
+      },
       destroy: async (id) => rmSync(join(machine.dir, "drives", id), { recursive: true, force: true }),
     },
     images: {

@@ -133,6 +133,7 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"customDomainCertificatesRemove","method":"DELETE","path":"/customdomains/{domainName}/certificates","summary":"Remove the uploaded certificate of a domain","scope":"customdomains:update","role":"admin","kind":"customdomain"},
   {"id":"driveAccessToken","method":"POST","path":"/drives/{driveName}/access-token","summary":"Get a short-lived token that opens a drive","scope":"drives:get","role":"member","kind":"drive"},
   {"id":"driveJwks","method":"GET","path":"/drives/jwks.json","summary":"Read the public keys that drive tokens are checked with","scope":null,"role":"member","kind":"drive"},
+  {"id":"driveS3Credentials","method":"POST","path":"/drives/{driveName}/s3-credentials","summary":"Get temporary credentials that open a drive as an S3 bucket","scope":"drives:get","role":"member","kind":"drive"},
   {"id":"egressGatewayListAll","method":"GET","path":"/egressgateways","summary":"List the egress gateways of all VPCs","scope":"egressgateways:list","role":"member","kind":null},
   {"id":"egressGatewayUsage","method":"GET","path":"/egressgateways/usage","summary":"Tell which sandboxes leave by which gateway","scope":"egressgateways:list","role":"member","kind":null},
   {"id":"egressIpListAll","method":"GET","path":"/egressips","summary":"List the egress IPs of all gateways","scope":"egressips:list","role":"member","kind":null},

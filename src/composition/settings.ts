@@ -24,6 +24,7 @@ export const settingsOf = (config: Config, version: string): Omit<Settings, "nod
   flavors: [{ type: "cpu", name: PROCESSORS[arch()] ?? arch() }],
   plan: config.plan,
   publicUrl: (config.public_url ?? "").replace(/\/+$/, ""),
+  s3Url: null, // known once the door listens
   consoleUrl: config.console_url ?? null,
   domain: config.domain ?? null,
   version,

@@ -54,6 +54,8 @@ export interface Settings {
   nodeId: string;
   /** Address of the management API without the `/v0` prefix, no trailing slash. */
   publicUrl: string;
+  /** Address of the S3 door without a trailing slash; null = this server has none. */
+  s3Url: string | null;
   /** URL of the web console, when the operator configured one; see `consoleUrl`. */
   consoleUrl: string | null;
   /** Domain below which workloads get host names; null = workloads have path addresses only. */

@@ -4,6 +4,7 @@ import { chosenRegion } from "../region.ts";
 import { requireSamePermissions } from "./grants.ts";
 import { drive } from "./kind.ts";
 import { driveReconciler } from "./reconcile.ts";
+import { driveS3Handlers, s3UrlOf } from "./s3.ts";
 import { driveTokenHandlers } from "./tokens.ts";
 
 export const driveBehaviour: Behaviour = {
@@ -18,5 +19,9 @@ export const driveBehaviour: Behaviour = {
     input.spec.region = chosenRegion("spec.region", input.spec.region, null, deps.settings);
   },
   deleted: (resource) => ({ message: `Drive '${resource.name}' is deleted.`, name: resource.name }),
-  handlers: driveTokenHandlers,
+  present(wire, resource, { deps }) {
+    const s3Url = s3UrlOf(resource, deps.settings);
+    if (s3Url !== null) wire.state = { s3Url };
+  },
+  handlers: [...driveTokenHandlers, ...driveS3Handlers],
 };

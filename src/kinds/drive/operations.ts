@@ -25,4 +25,35 @@ export const driveJwks = defineOperation({
   kind: "drive",
 });
 
-export const driveOperations = [driveAccessToken, driveJwks];
+export const driveS3Credentials = defineOperation({
+  id: "driveS3Credentials",
+  method: "POST",
+  path: "/drives/{driveName}/s3-credentials",
+  summary: "Get temporary credentials that open a drive as an S3 bucket",
+  tenancy: "workspace",
+  scope: "drives:get",
+  role: "member",
+  body: z
+    .object({
+      durationSeconds: z
+        .int()
+        .min(60)
+        .max(43_200)
+        .optional()
+        .describe("How long the credentials are valid, in seconds. Default 3600; never longer than the caller's own."),
+    })
+    .optional(),
+  bodyOptional: true,
+  response: z.object({
+    accessKeyId: z.string(),
+    secretAccessKey: z.string(),
+    sessionToken: z.string(),
+    expiration: z.string(),
+    endpoint: z.string(),
+    bucket: z.string(),
+    region: z.string(),
+  }),
+  kind: "drive",
+});
+
+export const driveOperations = [driveAccessToken, driveJwks, driveS3Credentials];

@@ -22,13 +22,30 @@ export interface DriveClaims extends DriveAccess {
   sub_type: MadeBy["subjectType"];
   right?: MadeBy["right"];
   iat: number;
+  exp: number;
+  jti: string;
 }
 
-/** Returns the claims of a valid token, and null for any other text. */
-export const createDriveTokenCheck =
-  (deps: DriveTokenDeps) =>
-  async (token: string): Promise<DriveClaims | null> => {
-    const claims = await verified(token, deps);
+/** Tokens whose signature was checked and that are remembered until their end; a full memory is cleared. */
+const KNOWN_MAX = 1000;
+
+/** The check of tokens for one audience. It returns the claims of a valid token, and null for any other text. */
+export function createDriveTokenCheck(deps: DriveTokenDeps, audience: string = DRIVE_AUDIENCE) {
+  const known = new Map<string, DriveClaims>();
+
+  /** The signature is checked once; the rights behind it each time. */
+  async function claimsOf(token: string): Promise<DriveClaims | null> {
+    const before = known.get(token);
+    if (before && before.exp * SECOND_MS > deps.clock.now()) return before;
+    const claims = await verified(token, audience, deps);
+    if (!claims) return null;
+    if (known.size >= KNOWN_MAX) known.clear();
+    known.set(token, claims);
+    return claims;
+  }
+
+  return async (token: string): Promise<DriveClaims | null> => {
+    const claims = await claimsOf(token);
     if (!claims) return null;
     const drive = await deps.store.resources.getByUid(claims.workspace, claims.drive_uid);
     if (drive?.kind !== "drive" || drive.deletedAt !== null) return null;
@@ -40,15 +57,20 @@ export const createDriveTokenCheck =
     const access = await callerAccess({ subject, subjectType, role: maker.role }, drive, deps);
     return covers(access, claims) ? claims : null;
   };
+}
 
-async function verified(token: string, { store, settings, clock }: DriveTokenDeps): Promise<DriveClaims | null> {
+async function verified(
+  token: string,
+  audience: string,
+  { store, settings, clock }: DriveTokenDeps,
+): Promise<DriveClaims | null> {
   const { createLocalJWKSet, jwtVerify } = await import("jose"); // lazy: few servers ever check a token
   const keys = (await store.signingKeys.publicKeys(DRIVE_SIGNING_PURPOSE)).map((text) => JSON.parse(text) as object);
   try {
     const { payload } = await jwtVerify(token, createLocalJWKSet({ keys } as JSONWebKeySet), {
       algorithms: ["EdDSA"],
       issuer: settings.publicUrl,
-      audience: DRIVE_AUDIENCE,
+      audience,
       requiredClaims: ["sub", "iat", "exp", "jti"],
       currentDate: new Date(clock.now()),
     });

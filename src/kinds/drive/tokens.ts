@@ -21,21 +21,16 @@ const TOKEN_MS = HOUR_MS;
 const JWKS_CACHE_SECONDS = 300;
 
 type Asker = Pick<Call, "caller" | "role">;
+type Clocked = Pick<Platform, "clock">;
 
 export const driveTokenHandlers: readonly Implementation[] = [
   implement(driveAccessToken, async (call, deps) => {
-    const name = call.params.driveName ?? "";
-    const drive = await deps.store.resources.get(
-      { workspace: workspaceOf(call).name, kind: "drive", parent: "" },
-      name,
+    const { drive, access } = await openedDrive(call, deps);
+    const { now, seconds } = validity(call.caller, TOKEN_MS / SECOND_MS, deps);
+    const { token } = await signDriveToken(
+      { drive, access, holder: call.caller, audience: DRIVE_AUDIENCE, now, seconds },
+      deps,
     );
-    if (!drive || drive.deletedAt !== null) throw notFound(`drive '${name}'`);
-    const access = await accessOf(call, drive, deps);
-    if (!access) throw new PlatformError("forbidden", `The permissions of drive '${name}' do not let you in.`);
-    const now = Math.floor(deps.clock.now() / SECOND_MS);
-    const { endsAt = Number.POSITIVE_INFINITY } = call.caller;
-    const seconds = Math.min(TOKEN_MS / SECOND_MS, Math.floor(endsAt / SECOND_MS) - now);
-    const token = await sign(drive, access, call.caller, { from: now, seconds }, deps);
     call.setHeader("cache-control", "no-store");
     return { access_token: token, expires_in: seconds, token_type: "Bearer" as const };
   }),
@@ -47,6 +42,26 @@ export const driveTokenHandlers: readonly Implementation[] = [
   }),
 ];
 
+/** The drive of a call, and what the caller may do with it; refused where that is nothing. */
+export async function openedDrive(call: Call, deps: Platform): Promise<{ drive: Resource; access: DriveAccess }> {
+  const name = call.params.driveName ?? "";
+  const drive = await deps.store.resources.get({ workspace: workspaceOf(call).name, kind: "drive", parent: "" }, name);
+  if (!drive || drive.deletedAt !== null) throw notFound(`drive '${name}'`);
+  const access = await accessOf(call, drive, deps);
+  if (!access) throw new PlatformError("forbidden", `The permissions of drive '${name}' do not let you in.`);
+  return { drive, access };
+}
+
+/** No credential outlives the caller's own. */
+export function validity(
+  { endsAt = Number.POSITIVE_INFINITY }: Pick<Caller, "endsAt">,
+  secondsMax: number,
+  deps: Clocked,
+) {
+  const now = Math.floor(deps.clock.now() / SECOND_MS);
+  return { now, seconds: Math.min(secondsMax, Math.floor(endsAt / SECOND_MS) - now) };
+}
+
 /** A caller without the write scope gets a read-only token. */
 async function accessOf({ caller, role }: Asker, drive: Resource, deps: Platform): Promise<DriveAccess | null> {
   const access = await callerAccess({ ...caller, role }, drive, deps);
@@ -56,32 +71,42 @@ async function accessOf({ caller, role }: Asker, drive: Resource, deps: Platform
 
 const mayWrite = ({ scopes }: Caller): boolean => scopes === null || scopes.has("admin") || scopes.has(WRITE_SCOPE);
 
-async function sign(
-  drive: Resource,
-  access: DriveAccess,
-  caller: Caller,
-  { from, seconds }: { from: number; seconds: number },
-  deps: Platform,
-): Promise<string> {
+export interface DriveTokenWish {
+  drive: Pick<Resource, "workspace" | "name" | "uid">;
+  access: DriveAccess;
+  holder: Pick<Caller, "subject" | "subjectType" | "right">;
+  audience: string;
+  /** Seconds since 1970. */
+  now: number;
+  seconds: number;
+}
+
+/** Returns the token and its id. */
+export async function signDriveToken(
+  { drive, access, holder, audience, now, seconds }: DriveTokenWish,
+  deps: Pick<Platform, "store" | "settings">,
+): Promise<{ token: string; id: string }> {
   const { SignJWT } = await import("jose"); // loaded with the first token: few servers ever sign one
+  const jti = randomWord(20);
   const { id, privateKey } = await deps.store.signingKeys.current(DRIVE_SIGNING_PURPOSE, generatePair);
-  return new SignJWT({
+  const token = await new SignJWT({
     workspace: drive.workspace,
     drive: drive.name,
     drive_uid: drive.uid,
     mode: access.mode,
     path: access.path,
-    sub_type: caller.subjectType,
-    ...(caller.right === null ? {} : { right: caller.right }),
+    sub_type: holder.subjectType,
+    ...(holder.right === null ? {} : { right: holder.right }),
   })
     .setProtectedHeader({ alg: "EdDSA", kid: id, typ: "JWT" })
     .setIssuer(deps.settings.publicUrl)
-    .setSubject(caller.subject)
-    .setAudience(DRIVE_AUDIENCE)
-    .setIssuedAt(from)
-    .setExpirationTime(from + seconds)
-    .setJti(randomWord(20))
+    .setSubject(holder.subject)
+    .setAudience(audience)
+    .setIssuedAt(now)
+    .setExpirationTime(now + seconds)
+    .setJti(jti)
     .sign(createPrivateKey(privateKey));
+  return { token, id: jti };
 }
 
 function generatePair(): KeyPair {

@@ -5,7 +5,16 @@ export interface Drives {
   create(id: string, options?: DriveOptions): Promise<void>;
   /** Bytes that its files take up; null when there is none of that id. */
   bytes(id: string): Promise<number | null>;
+  /** Where this server reaches the files itself; null where the driver keeps them out of its sight. The drive exists. */
+  folders(id: string): Promise<DriveFolders | null>;
   destroy(id: string): Promise<void>;
+}
+
+export interface DriveFolders {
+  /** The drive's files, which workloads see. */
+  files: string;
+  /** A folder for the platform's own files about the drive, on the same file system, that no workload sees. */
+  work: string;
 }
 
 export interface DriveOptions {

@@ -1461,6 +1461,17 @@ class AsyncApi:
         """Read the public keys that drive tokens are checked with. `GET /v0/drives/jwks.json`"""
         return cast("types.DriveJwksResult", await self._caller.call("GET", "/drives/jwks.json", timeout=timeout))
 
+    async def drive_s3_credentials(
+        self,
+        drive_name: str,
+        body: Optional[types.DriveS3CredentialsBody] = None,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.DriveS3CredentialsResult:
+        """Get temporary credentials that open a drive as an S3 bucket. `POST /v0/drives/{driveName}/s3-credentials`"""
+        return cast("types.DriveS3CredentialsResult", await self._caller.call("POST", f'/drives/{segment("driveName", drive_name)}/s3-credentials', body=body, timeout=timeout, idempotency_key=idempotency_key))
+
     async def egress_gateway_list_all(
         self,
         *,

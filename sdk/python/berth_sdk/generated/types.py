@@ -776,6 +776,21 @@ class DriveRecordState(TypedDict):
     s3Url: NotRequired[str]
 
 
+class DriveS3CredentialsBody(TypedDict):
+    #: How long the credentials are valid, in seconds. Default 3600; never longer than the caller's own.
+    durationSeconds: NotRequired[float]
+
+
+class DriveS3CredentialsResult(TypedDict):
+    accessKeyId: str
+    secretAccessKey: str
+    sessionToken: str
+    expiration: str
+    endpoint: str
+    bucket: str
+    region: str
+
+
 class DriveUpdate(TypedDict):
     metadata: NotRequired[AgentUpdateMetadata]
     spec: DriveInputSpec

@@ -48,6 +48,8 @@ import type {
   DriveInput,
   DriveJwksResult,
   DriveRecord,
+  DriveS3CredentialsBody,
+  DriveS3CredentialsResult,
   DriveUpdate,
   EgressgatewayInput,
   EgressgatewayRecord,
@@ -978,6 +980,8 @@ export interface Api {
   driveAccessToken(input: CallOptions & { params: { driveName: string } }): Promise<DriveAccessTokenResult>;
   /** Read the public keys that drive tokens are checked with. `GET /v0/drives/jwks.json` */
   driveJwks(input?: CallOptions): Promise<DriveJwksResult>;
+  /** Get temporary credentials that open a drive as an S3 bucket. `POST /v0/drives/{driveName}/s3-credentials` */
+  driveS3Credentials(input: CallOptions & { params: { driveName: string }; body?: DriveS3CredentialsBody }): Promise<DriveS3CredentialsResult>;
   /** List the egress gateways of all VPCs. `GET /v0/egressgateways` */
   egressGatewayListAll(input?: CallOptions): Promise<EgressgatewayRecord[]>;
   /** Tell which sandboxes leave by which gateway. `GET /v0/egressgateways/usage` */

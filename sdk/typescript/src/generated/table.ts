@@ -133,6 +133,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   customDomainCertificatesRemove: { method: "DELETE", path: "/customdomains/{domainName}/certificates" },
   driveAccessToken: { method: "POST", path: "/drives/{driveName}/access-token" },
   driveJwks: { method: "GET", path: "/drives/jwks.json" },
+  driveS3Credentials: { method: "POST", path: "/drives/{driveName}/s3-credentials" },
   egressGatewayListAll: { method: "GET", path: "/egressgateways" },
   egressGatewayUsage: { method: "GET", path: "/egressgateways/usage" },
   egressIpListAll: { method: "GET", path: "/egressips" },

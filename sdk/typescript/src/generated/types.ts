@@ -1418,6 +1418,23 @@ export interface DriveRecord {
   }[] | undefined;
 }
 
+/** The body of driveS3Credentials. */
+export interface DriveS3CredentialsBody {
+  /** How long the credentials are valid, in seconds. Default 3600; never longer than the caller's own. */
+  durationSeconds?: number | undefined;
+}
+
+/** The answer of driveS3Credentials. */
+export interface DriveS3CredentialsResult {
+  accessKeyId: string;
+  secretAccessKey: string;
+  sessionToken: string;
+  expiration: string;
+  endpoint: string;
+  bucket: string;
+  region: string;
+}
+
 /** The body of driveUpdate. */
 export interface DriveUpdate {
   metadata?: {

@@ -55,6 +55,7 @@ export class Storage {
       checkId(id);
       return this.#options.store.bytes("drive", id);
     },
+    folders: async () => null,
     destroy: (id) =>
       this.#serial.run(`drive ${id}`, async () => {
         checkId(id);

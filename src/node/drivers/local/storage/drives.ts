@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { chmod, cp, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import type { DriveOptions } from "../../../capabilities/drives.ts";
+import type { DriveFolders, DriveOptions } from "../../../capabilities/drives.ts";
 import { checkId } from "../../common/spec-check.ts";
 import { folderBytes } from "./volumes.ts";
 
@@ -30,6 +30,7 @@ export async function createDrive(
 
 export async function removeDrive(dir: string, id: string): Promise<void> {
   await removeTree(join(dir, id));
+  await removeTree(workOf(dir, id));
   await rm(join(dir, `${TEMPORARY}${id}`), { force: true });
 }
 
@@ -41,8 +42,19 @@ export async function sweepDrives(dir: string): Promise<void> {
   }
 }
 
-/** Null when the drive does not exist. */
+/** Null when the drive does not exist. Objects that are still sent in parts count too. */
 export async function driveBytes(dir: string, id: string): Promise<number | null> {
   checkId(id);
-  return existsSync(join(dir, id)) ? folderBytes(join(dir, id)) : null;
+  if (!existsSync(join(dir, id))) return null;
+  const beside = existsSync(workOf(dir, id)) ? await folderBytes(workOf(dir, id)) : 0;
+  return (await folderBytes(join(dir, id))) + beside;
 }
+
+export async function driveFolders(dir: string, id: string): Promise<DriveFolders> {
+  const work = workOf(dir, id);
+  await mkdir(work, { recursive: true, mode: 0o700 });
+  return { files: join(dir, id), work };
+}
+
+/** Beside the folder of all drives, so that no sweep of drives finds it. */
+const workOf = (dir: string, id: string): string => join(`${dir}-work`, id);

@@ -7,7 +7,7 @@ import type { Mount } from "../../../workload.ts";
 import { Serial } from "../../common/serial.ts";
 import { checkId } from "../../common/spec-check.ts";
 import type { HostMount } from "../workload/launch-program.ts";
-import { createDrive, driveBytes, removeDrive } from "./drives.ts";
+import { createDrive, driveBytes, driveFolders, removeDrive } from "./drives.ts";
 import { createVolume, destroyVolume, exposeVolume, observeVolume, type VolumeStore } from "./volumes.ts";
 
 export interface StorageOptions {
@@ -53,6 +53,10 @@ export class Storage {
         await createDrive(this.#options.drives, id, options);
       }),
     bytes: async (id) => driveBytes(this.#options.drives, id),
+    folders: async (id) => {
+      checkId(id);
+      return driveFolders(this.#options.drives, id);
+    },
     destroy: async (id) => {
       checkId(id);
       await removeDrive(this.#options.drives, id);

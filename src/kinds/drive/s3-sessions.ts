@@ -1,0 +1,82 @@
+/**
+ * Temporary credentials for the S3 door. The session token is a JWT about one drive, like a drive token but for another
+ * audience: a presigned address shows its session token, so a session token opens nothing by itself. The secret is
+ * derived from the token's id, and nothing is stored.
+ */
+import { createHmac } from "node:crypto";
+import type { MadeBy } from "../../contract/preview-tokens.ts";
+import { SECOND_MS, toIso } from "../../lib/time/clock.ts";
+import type { Platform } from "../port.ts";
+import { type DriveAccess, normalized } from "./permissions.ts";
+import { createDriveTokenCheck, type DriveClaims, type DriveTokenDeps } from "./token-check.ts";
+import { type DriveTokenWish, signDriveToken } from "./tokens.ts";
+
+const AUDIENCE = "drive-s3-sessions";
+
+export interface S3Credentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+  sessionToken: string;
+  expiration: string;
+}
+
+export interface DriveSession {
+  secretAccessKey: string;
+  drive: { uid: string; workspace: string; name: string };
+  access: { canWrite: boolean; floor: string[] };
+}
+
+type SecretDeps = Pick<Platform, "keyFor">;
+
+export async function makeS3Credentials(
+  wish: Omit<DriveTokenWish, "audience">,
+  deps: Pick<Platform, "store" | "settings"> & SecretDeps,
+): Promise<S3Credentials> {
+  const { token, id } = await signDriveToken({ ...wish, audience: AUDIENCE }, deps);
+  return {
+    accessKeyId: accessKeyOf(id),
+    secretAccessKey: secretOf(id, deps),
+    sessionToken: token,
+    expiration: toIso((wish.now + wish.seconds) * SECOND_MS),
+  };
+}
+
+export function createS3Sessions(deps: DriveTokenDeps & SecretDeps) {
+  const checkSession = createDriveTokenCheck(deps, AUDIENCE);
+  const checkDriveToken = createDriveTokenCheck(deps);
+  return {
+    /** Null for a session that has ended or whose maker could not get it again now. */
+    async sessionOf(accessKeyId: string, token: string): Promise<DriveSession | null> {
+      const claims = await checkSession(token);
+      if (!claims || accessKeyOf(claims.jti) !== accessKeyId) return null;
+      return {
+        secretAccessKey: secretOf(claims.jti, deps),
+        drive: driveOf(claims),
+        access: { canWrite: claims.mode === "read-write", floor: normalized(claims.path).split("/").filter(Boolean) },
+      };
+    },
+
+    /** Credentials in exchange for a drive token; they end with the token. Null for any other text. */
+    async exchange(token: string, secondsMax: number | null): Promise<S3Credentials | null> {
+      const claims = await checkDriveToken(token);
+      if (!claims) return null;
+      const now = Math.floor(deps.clock.now() / SECOND_MS);
+      const seconds = Math.min(secondsMax || Number.POSITIVE_INFINITY, claims.exp - now);
+      const access: DriveAccess = { mode: claims.mode, path: claims.path };
+      return makeS3Credentials({ drive: driveOf(claims), access, holder: holderOf(claims), now, seconds }, deps);
+    },
+  };
+}
+
+const driveOf = ({ drive_uid: uid, workspace, drive: name }: DriveClaims) => ({ uid, workspace, name });
+
+const holderOf = ({ sub: subject, sub_type: subjectType, right = null }: DriveClaims): MadeBy => ({
+  subject,
+  subjectType,
+  right,
+});
+
+const accessKeyOf = (id: string): string => id.toUpperCase();
+
+const secretOf = (id: string, { keyFor }: SecretDeps): string =>
+  createHmac("sha256", keyFor("drive-s3-sessions")).update(id).digest("base64url");

@@ -1,0 +1,221 @@
+/**
+ * The keys of a drive in the order of S3: by bytes. A folder sorts as its name with a slash. One page reads only the
+ * folders that it needs, and holds a bounded number of names of each.
+ */
+import type { Dirent } from "node:fs";
+import { opendir } from "node:fs/promises";
+import type { DriveObjects, StoredObject } from "./drive-objects.ts";
+import { type Folder, folderAt, orNull } from "./folder.ts";
+import { KEY_BYTES_MAX } from "./keys.ts";
+
+export interface ListQuery {
+  prefix: string;
+  delimiter: string;
+  /** Only keys after this one. */
+  after: string;
+  max: number;
+  /** Names of the folder that the caller may see. */
+  floor: readonly string[];
+}
+
+export interface ListPage {
+  entries: (StoredObject | { prefix: string })[];
+  /** The last entry of this page when there are more. */
+  next: string | null;
+}
+
+/** Names of a folder that are held at once. */
+const NAMES_MAX = 2000;
+/** Sorts after every key with the text before it. */
+const LAST = Buffer.from([0xff]);
+
+type Found = { key: string; folder: Folder; name: string } | { prefix: string };
+
+export async function listPage(objects: DriveObjects, query: ListQuery): Promise<ListPage> {
+  const entries: ListPage["entries"] = [];
+  if (query.max === 0) return { entries, next: null };
+  for await (const found of keysOf(objects, query)) {
+    if (entries.length === query.max) return { entries, next: nameOf(entries.at(-1)) };
+    if ("prefix" in found) entries.push(found);
+    else {
+      const stat = await found.folder.look(found.name);
+      if (stat?.isFile() || stat?.isDirectory()) entries.push(await objects.describe(found.key, stat));
+    }
+  }
+  return { entries, next: null };
+}
+
+const nameOf = (entry: ListPage["entries"][number] | undefined): string =>
+  entry === undefined ? "" : "prefix" in entry ? entry.prefix : entry.key;
+
+async function* keysOf(objects: DriveObjects, query: ListQuery): AsyncGenerator<Found> {
+  const { prefix, delimiter, floor } = query;
+  const after = Buffer.from(query.after);
+  if (delimiter === "" || delimiter === "/")
+    yield* walk(objects, { prefix, floor, after, isGrouped: delimiter === "/" });
+  else yield* grouped(objects, { prefix, floor, after, isGrouped: false }, delimiter);
+}
+
+/** Groups keys by a delimiter that is no border of folders: the walk begins anew after each group. */
+async function* grouped(objects: DriveObjects, walked: Walk, delimiter: string): AsyncGenerator<Found> {
+  const { prefix } = walked;
+  for (let { after } = walked; ; ) {
+    let group: string | null = null;
+    for await (const found of walk(objects, { ...walked, after })) {
+      const key = "key" in found ? found.key : found.prefix;
+      const end = key.indexOf(delimiter, prefix.length);
+      if (end >= 0) {
+        group = key.slice(0, end + delimiter.length);
+        break;
+      }
+      yield found;
+    }
+    if (group === null) return;
+    if (Buffer.compare(Buffer.from(group), walked.after) > 0) yield { prefix: group };
+    after = Buffer.concat([Buffer.from(group), LAST]);
+  }
+}
+
+interface Walk {
+  prefix: string;
+  after: Buffer;
+  floor: readonly string[];
+  isGrouped: boolean;
+}
+
+/** Starts in the deepest folder that has every wanted key. */
+async function* walk(objects: DriveObjects, query: Walk): AsyncGenerator<Found> {
+  const { prefix, floor } = query;
+  const wanted = prefix.split("/").slice(0, -1);
+  const shared = Math.min(wanted.length, floor.length);
+  if (wanted.slice(0, shared).join("/") !== floor.slice(0, shared).join("/")) return;
+  const start = wanted.length > floor.length ? wanted : floor;
+  const base = start.map((name) => `${name}/`).join("");
+  if (!base.startsWith(prefix) && !prefix.startsWith(base)) return;
+  if (start.some((name) => name === "" || name === "." || name === ".." || name.includes("\0"))) return;
+  // Below a prefix that ends above the floor, the floor is all that a group can show.
+  const border = base.indexOf("/", prefix.length);
+  if (query.isGrouped && border >= 0) {
+    const group = base.slice(0, border + 1);
+    if (Buffer.compare(Buffer.from(group), query.after) <= 0) return;
+    await using there = await folderAt(objects.folders.files, start);
+    if (there && (await hasKey(objects, there))) yield { prefix: group };
+    return;
+  }
+  await using folder = await folderAt(objects.folders.files, start);
+  if (!folder) return;
+  if (base !== "" && base.startsWith(prefix)) {
+    await using above = await folderAt(objects.folders.files, start.slice(0, -1));
+    if (above) yield* ownKey(objects, { folder: above, name: start.at(-1) ?? "", inner: folder, key: base }, query);
+  }
+  yield* walkIn(objects, folder, base, query);
+}
+
+async function* walkIn(objects: DriveObjects, folder: Folder, base: string, query: Walk): AsyncGenerator<Found> {
+  const { prefix, after, isGrouped } = query;
+  for await (const { name, isFolder } of entriesOf(folder, base, query)) {
+    const key = `${base}${name}${isFolder ? "/" : ""}`;
+    if (Buffer.byteLength(key) > KEY_BYTES_MAX) continue;
+    const bytes = Buffer.from(key);
+    if (!isFolder) {
+      if (key.startsWith(prefix) && Buffer.compare(bytes, after) > 0) yield { key, folder, name };
+      continue;
+    }
+    if (isGrouped && key.startsWith(prefix) && key.length > prefix.length) {
+      if (Buffer.compare(bytes, after) <= 0) continue;
+      await using group = await folder.child(name);
+      if (group && (await hasKey(objects, group))) yield { prefix: key };
+      continue;
+    }
+    await using inner = await folder.child(name);
+    if (!inner) continue;
+    if (key.startsWith(prefix)) yield* ownKey(objects, { folder, name, inner, key }, query);
+    yield* walkIn(objects, inner, key, query);
+  }
+}
+
+interface Place {
+  folder: Folder;
+  name: string;
+  inner: Folder;
+  key: string;
+}
+
+async function* ownKey(
+  objects: DriveObjects,
+  { folder, name, inner, key }: Place,
+  { after }: Walk,
+): AsyncGenerator<Found> {
+  if (Buffer.compare(Buffer.from(key), after) <= 0) return;
+  if (await objects.isObject(inner)) yield { key, folder, name };
+}
+
+interface Entry {
+  name: string;
+  isFolder: boolean;
+}
+
+/** The entries of a folder that can have wanted keys, in order. Reads the folder again for each bounded lot of names. */
+async function* entriesOf(folder: Folder, base: string, { prefix, after }: Walk): AsyncGenerator<Entry> {
+  const rest = prefix.startsWith(base) ? prefix.slice(base.length) : "";
+  const baseBytes = Buffer.from(base);
+  const isBelow = after.length > baseBytes.length && after.subarray(0, baseBytes.length).equals(baseBytes);
+  let from = isBelow ? after.subarray(baseBytes.length) : Buffer.alloc(0);
+  for (let isFirst = true; ; isFirst = false) {
+    const lot = await lotAfter(folder, { from, isFirst }, rest);
+    for (const { name, isFolder } of lot) yield { name, isFolder };
+    const last = lot.at(-1);
+    if (!last || lot.length < NAMES_MAX) return;
+    from = Buffer.concat([last.sort, LAST]);
+  }
+}
+
+interface Start {
+  from: Buffer;
+  /** The first lot may begin in the middle of a folder. */
+  isFirst: boolean;
+}
+
+async function lotAfter(folder: Folder, { from, isFirst }: Start, rest: string): Promise<(Entry & { sort: Buffer })[]> {
+  const lot: (Entry & { sort: Buffer })[] = [];
+  const dir = await orNull(opendir(folder.at("."), { encoding: "buffer" as BufferEncoding, bufferSize: 256 }));
+  if (!dir) return lot;
+  for await (const entry of dir) {
+    const found = await entryOf(folder, entry as unknown as Dirent<Buffer>);
+    if (!found || !(found.name.startsWith(rest) || (found.isFolder && rest.startsWith(`${found.name}/`)))) continue;
+    const sort = Buffer.from(found.isFolder ? `${found.name}/` : found.name);
+    const isWithin = isFirst && found.isFolder && from.subarray(0, sort.length).equals(sort);
+    if (!isWithin && Buffer.compare(sort, from) <= 0) continue;
+    lot.push({ ...found, sort });
+    if (lot.length >= NAMES_MAX * 2) cut(lot);
+  }
+  cut(lot);
+  return lot;
+}
+
+function cut(lot: { sort: Buffer }[]): void {
+  lot.sort((one, other) => Buffer.compare(one.sort, other.sort));
+  lot.length = Math.min(lot.length, NAMES_MAX);
+}
+
+/** Null for links, pipes and the like, and for names that are not UTF-8: none of these has a key. */
+async function entryOf(folder: Folder, entry: Dirent<Buffer>): Promise<Entry | null> {
+  const name = entry.name.toString("utf8");
+  if (!Buffer.from(name).equals(entry.name)) return null;
+  if (entry.isFile() || entry.isDirectory()) return { name, isFolder: entry.isDirectory() };
+  if (entry.isSymbolicLink() || entry.isFIFO() || entry.isSocket()) return null;
+  const stat = await folder.look(name); // a file system that does not tell the type with the name
+  return stat?.isFile() || stat?.isDirectory() ? { name, isFolder: stat.isDirectory() } : null;
+}
+
+/** Whether a folder is an object, or has one below it. */
+async function hasKey(objects: DriveObjects, folder: Folder): Promise<boolean> {
+  for await (const entry of await opendir(folder.at("."), { encoding: "buffer" as BufferEncoding })) {
+    const found = await entryOf(folder, entry as unknown as Dirent<Buffer>);
+    if (!found) continue;
+    if (!found.isFolder) return true;
+    await using inner = await folder.child(found.name);
+    if (inner && (await hasKey(objects, inner))) return true;
+  }
+  return objects.isObject(folder);
+}

@@ -1,0 +1,72 @@
+/** Bytes of an object that nobody sees yet. The file gets its name in the drive once it is whole and on the disk. */
+import { createHash } from "node:crypto";
+import type { BigIntStats } from "node:fs";
+import { type FileHandle, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { randomWord } from "../../lib/ids.ts";
+import { type ChecksumName, createChecksum } from "../checksums/checksums.ts";
+
+export interface Written {
+  bytes: number;
+  md5: string;
+  /** Base64, by name. */
+  checksums: ReadonlyMap<ChecksumName, string>;
+}
+
+export class StagedFile implements AsyncDisposable {
+  readonly path: string;
+  readonly #handle: FileHandle;
+  #isKept = false;
+
+  private constructor(path: string, handle: FileHandle) {
+    this.path = path;
+    this.#handle = handle;
+  }
+
+  static async create(dir: string): Promise<StagedFile> {
+    const path = join(dir, randomWord(24));
+    return new StagedFile(path, await open(path, "wx", 0o644));
+  }
+
+  /** Writes all bytes of a source, one chunk in memory at a time. */
+  async write(source: AsyncIterable<Buffer>, names: readonly ChecksumName[]): Promise<Written> {
+    const md5 = createHash("md5");
+    const sums = names.map((name) => ({ name, sum: createChecksum(name) }));
+    let bytes = 0;
+    for await (const chunk of source) {
+      bytes += chunk.length;
+      md5.update(chunk);
+      for (const { sum } of sums) sum.update(chunk);
+      await this.#handle.appendFile(chunk);
+    }
+    const checksums = new Map(sums.map(({ name, sum }) => [name, sum.digest().toString("base64")]));
+    return { bytes, md5: md5.digest("hex"), checksums };
+  }
+
+  /**
+   * Puts the file on the disk. The time of change gets digits that no write of the kernel has, so that a later change
+   * within the same tick is seen.
+   */
+  async settle(as: { mode: number; owner: { uid: bigint; gid: bigint } }, nowMs: number): Promise<BigIntStats> {
+    if (process.getuid?.() === 0) await this.#handle.chown(Number(as.owner.uid), Number(as.owner.gid));
+    await this.#handle.chmod(as.mode);
+    const time = nowMs / 1000 + Math.random() / 1000;
+    await this.#handle.utimes(time, time);
+    await this.#handle.sync();
+    return this.#handle.stat({ bigint: true });
+  }
+
+  sync(): Promise<void> {
+    return this.#handle.sync();
+  }
+
+  /** The file has a name elsewhere now. */
+  kept(): void {
+    this.#isKept = true;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#handle.close();
+    if (!this.#isKept) await rm(this.path, { force: true });
+  }
+}

@@ -1,0 +1,68 @@
+/** Which operation a request asks for, as data: the first row that fits. */
+import type { Answer, S3Call } from "../call.ts";
+import { S3Error } from "../wire/s3-error.ts";
+import type { S3Request } from "../wire/s3-request.ts";
+import * as bucket from "./bucket.ts";
+import * as lists from "./lists.ts";
+import * as reads from "./reads.ts";
+import * as writes from "./writes.ts";
+
+export interface S3Operation {
+  method: string;
+  on: "service" | "bucket" | "object";
+  /** Query parameters that all have to be there. */
+  query?: readonly string[];
+  /** A header that has to be there. */
+  header?: string;
+  isWrite?: true;
+  run(call: S3Call): Promise<Answer>;
+}
+
+const COPY = "x-amz-copy-source";
+
+export const S3_OPERATIONS: readonly S3Operation[] = [
+  { method: "GET", on: "service", run: lists.listBuckets },
+  { method: "HEAD", on: "bucket", run: bucket.headBucket },
+  { method: "PUT", on: "bucket", isWrite: true, run: bucket.createBucket },
+  { method: "POST", on: "bucket", query: ["delete"], isWrite: true, run: writes.deleteObjects },
+  { method: "GET", on: "bucket", query: ["location"], run: bucket.getBucketLocation },
+  { method: "GET", on: "bucket", query: ["versioning"], run: bucket.getBucketVersioning },
+  ...bucket.absentConfigurations,
+  { method: "GET", on: "bucket", query: ["list-type"], run: lists.listObjectsV2 },
+  { method: "GET", on: "bucket", run: lists.listObjects },
+  { method: "GET", on: "object", query: ["tagging"], run: reads.getObjectTagging },
+  { method: "PUT", on: "object", query: ["tagging"], isWrite: true, run: writes.putObjectTagging },
+  { method: "DELETE", on: "object", query: ["tagging"], isWrite: true, run: writes.deleteObjectTagging },
+  { method: "GET", on: "object", run: reads.getObject },
+  { method: "HEAD", on: "object", run: reads.headObject },
+  { method: "PUT", on: "object", header: COPY, isWrite: true, run: writes.copyObject },
+  { method: "PUT", on: "object", isWrite: true, run: writes.putObject },
+  { method: "DELETE", on: "object", isWrite: true, run: writes.deleteObject },
+];
+
+/** Query parameters that are part of an operation and not a name of another one. */
+const PLAIN = new Set(
+  (
+    "list-type prefix delimiter marker max-keys encoding-type continuation-token start-after fetch-owner " +
+    "key-marker upload-id-marker max-uploads part-number-marker max-parts max-buckets bucket-region " +
+    "response-content-type response-content-language response-expires response-cache-control " +
+    "response-content-disposition response-content-encoding partNumber x-id"
+  ).split(" "),
+);
+
+export function operationOf(request: S3Request): S3Operation {
+  const { method, bucket: name, key, pairs, query, header } = request;
+  const on = name === "" ? "service" : key === "" ? "bucket" : "object";
+  const names = pairs.map(([each]) => each).filter((each) => !PLAIN.has(each) && !/^x-amz-/i.test(each));
+  const found = S3_OPERATIONS.find(
+    (operation) =>
+      operation.method === method &&
+      operation.on === on &&
+      (operation.query ?? []).every((each) => query(each) !== undefined) &&
+      names.every((each) => operation.query?.includes(each)) &&
+      (operation.header === undefined || header(operation.header) !== undefined),
+  );
+  if (found) return found;
+  const asked = names.length === 0 ? "" : ` with ${names.join(", ")}`;
+  throw new S3Error("NotImplemented", `Drives have no such operation: ${method} of ${on}${asked}.`);
+}

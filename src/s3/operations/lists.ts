@@ -1,0 +1,115 @@
+/** ListObjectsV2, ListObjects, ListBuckets. */
+import type { Answer, S3Call } from "../call.ts";
+import { type ListPage, listPage } from "../files/listing.ts";
+import { encoded } from "../signature/canonical.ts";
+import { S3Error } from "../wire/s3-error.ts";
+import { elements, type XmlElement } from "../wire/xml-writer.ts";
+
+const PAGE_MAX = 1000;
+
+export async function listObjectsV2(call: S3Call): Promise<Answer> {
+  const { query } = call.request;
+  const token = query("continuation-token");
+  const startAfter = query("start-after");
+  const { page, common, text } = await pageOf(call, token === undefined ? (startAfter ?? "") : keyOfToken(token));
+  return {
+    xml: [
+      "ListBucketResult",
+      [
+        ...common,
+        ...elements({
+          KeyCount: page.entries.length,
+          ContinuationToken: token,
+          NextContinuationToken: page.next === null ? undefined : tokenOf(page.next),
+          StartAfter: startAfter === undefined ? undefined : text(startAfter),
+        }),
+      ],
+    ],
+  };
+}
+
+export async function listObjects(call: S3Call): Promise<Answer> {
+  const marker = call.request.query("marker") ?? "";
+  const { page, common, text } = await pageOf(call, marker);
+  const next = page.next === null ? undefined : text(page.next);
+  return { xml: ["ListBucketResult", [...common, ...elements({ Marker: text(marker), NextMarker: next })]] };
+}
+
+async function pageOf({ request: { query }, objects, access, bucket }: S3Call, after: string) {
+  const max = maxOf(query("max-keys"));
+  const [prefix, delimiter] = [query("prefix") ?? "", query("delimiter") ?? ""];
+  const encoding = query("encoding-type");
+  if (encoding !== undefined && encoding !== "url")
+    throw new S3Error("InvalidArgument", "Invalid Encoding Method specified in Request");
+  const text = (value: string): string => (encoding === "url" ? encoded(value, "/") : value);
+  const page = await listPage(objects, { prefix, delimiter, after, max, floor: access.floor });
+  const isDetailed = query("list-type") !== "2" || query("fetch-owner") === "true";
+  const common = [
+    ...elements({
+      Name: bucket.name,
+      Prefix: text(prefix),
+      Delimiter: delimiter === "" ? undefined : text(delimiter),
+      MaxKeys: max,
+      EncodingType: encoding,
+      IsTruncated: page.next !== null,
+    }),
+    ...page.entries.map((entry) => entryAsXml(entry, text, isDetailed)),
+  ];
+  return { page, common, text };
+}
+
+function entryAsXml(
+  entry: ListPage["entries"][number],
+  text: (value: string) => string,
+  isDetailed: boolean,
+): XmlElement {
+  if ("prefix" in entry) return ["CommonPrefixes", [["Prefix", text(entry.prefix)]]];
+  const checksum = entry.record?.checksum;
+  return [
+    "Contents",
+    elements({
+      Key: text(entry.key),
+      LastModified: new Date(entry.modifiedMs).toISOString(),
+      ETag: `"${entry.etag}"`,
+      ChecksumAlgorithm: checksum?.name,
+      ChecksumType: checksum?.type,
+      Size: entry.bytes,
+      StorageClass: "STANDARD",
+      Owner: isDetailed ? OWNER : undefined,
+    }),
+  ];
+}
+
+/** Drives have no owners; clients of the first list expect the member. */
+const OWNER = elements({ ID: "berth", DisplayName: "berth" });
+
+function maxOf(text: string | undefined): number {
+  if (text === undefined || text === "") return PAGE_MAX;
+  if (!/^\d{1,10}$/.test(text)) throw new S3Error("InvalidArgument", "max-keys has to be a number.");
+  return Math.min(Number(text), PAGE_MAX);
+}
+
+const tokenOf = (key: string): string => Buffer.from(key).toString("base64url");
+
+function keyOfToken(token: string): string {
+  const key = Buffer.from(token, "base64url").toString("utf8");
+  if (token === "" || tokenOf(key) !== token)
+    throw new S3Error("InvalidArgument", "The continuation token provided is incorrect");
+  return key;
+}
+
+export async function listBuckets({ bucket }: Pick<S3Call, "bucket">): Promise<Answer> {
+  const one: XmlElement = [
+    "Bucket",
+    elements({ Name: bucket.name, CreationDate: new Date(bucket.createdMs).toISOString() }),
+  ];
+  return {
+    xml: [
+      "ListAllMyBucketsResult",
+      [
+        ["Owner", OWNER],
+        ["Buckets", [one]],
+      ],
+    ],
+  };
+}

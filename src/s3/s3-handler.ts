@@ -1,0 +1,207 @@
+/**
+ * The S3 door: a drive is a bucket, its files are objects. A request is read, its signature checked with the secret of
+ * the session it names, the drive's permissions applied, and then one operation runs. The door knows no API keys and no
+ * store: `S3Deps` tells sessions and drives.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { pipeline } from "node:stream/promises";
+import { randomWord } from "../lib/ids.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import type { Access, Answer, DriveBucket, S3Call } from "./call.ts";
+import { type DriveFolders, DriveObjects } from "./files/drive-objects.ts";
+import { operationOf } from "./operations/index.ts";
+import { presentedIn } from "./signature/credentials.ts";
+import { requireSignature } from "./signature/verify.ts";
+import { exchangeToken, isTokenExchange, STS_NAMESPACE, type TemporaryCredentials } from "./web-identity.ts";
+import { CORS_HEADERS, preflight } from "./wire/cors.ts";
+import { payloadOf, UNSIGNED } from "./wire/payload.ts";
+import { S3Error } from "./wire/s3-error.ts";
+import { readRequest } from "./wire/s3-request.ts";
+import { elements, S3_NAMESPACE, type XmlElement, xmlDocument } from "./wire/xml-writer.ts";
+
+/** A valid session: who holds its secret may use one drive. */
+export interface S3Session {
+  secretAccessKey: string;
+  access: Access;
+  bucket: DriveBucket;
+  /** Identifies the drive on its node. */
+  drive: string;
+  /** The node that has the drive; null where every server has it. */
+  node: string | null;
+}
+
+export interface S3Deps {
+  /** Null for a session that is unknown, has ended, or whose maker lost the right to it. Asked on every request. */
+  sessionOf(accessKeyId: string, token: string): Promise<S3Session | null>;
+  exchange(token: string, seconds: number | null): Promise<TemporaryCredentials | null>;
+  /** Folders of a drive; throws where this server cannot reach them. */
+  foldersOf(session: Pick<S3Session, "drive" | "node">): Promise<DriveFolders>;
+  /** Why nothing can be written now; null when there is room. */
+  shortage(): string | null;
+  region(): string;
+  /** Names of the endpoint, below which a host names a bucket. */
+  hosts: readonly string[];
+  clock: Clock;
+  onError(error: unknown, requestId: string): void;
+}
+
+/** An unread body up to this size is read after a refusal, so that the client sees the answer; above, the connection ends. */
+const DRAINED_BYTES_MAX = 16 * 1024 * 1024;
+const READ_BYTES = 256 * 1024;
+
+export function createS3Handler(deps: S3Deps) {
+  const drives = new Map<string, Promise<DriveObjects>>();
+
+  const objectsOf = (session: S3Session): Promise<DriveObjects> => {
+    const { drive } = session;
+    const known =
+      drives.get(drive) ?? deps.foldersOf(session).then((folders) => DriveObjects.open(folders, deps.clock));
+    drives.set(drive, known);
+    known.catch(() => drives.delete(drive));
+    return known;
+  };
+
+  /** `isWaiting`: the client sends the body after a "100 Continue". */
+  return async (req: IncomingMessage, res: ServerResponse, isWaiting = false): Promise<void> => {
+    const requestId = randomWord(16).toUpperCase();
+    const head = { "x-amz-request-id": requestId, ...CORS_HEADERS };
+    const isExchange = isTokenExchange(req);
+    try {
+      if (isExchange) {
+        const xml = await exchangeToken(req, deps.exchange);
+        return sendXml(res, 200, head, xml, STS_NAMESPACE);
+      }
+      if (req.method === "OPTIONS") return void res.writeHead(200, { ...head, ...preflight(req.headers) }).end();
+      await send(req, res, head, await answerOf(req, isWaiting ? () => res.writeContinue() : () => {}));
+    } catch (error) {
+      refuse(req, res, head, asRefusal(error, requestId), isExchange);
+    }
+  };
+
+  async function answerOf(req: IncomingMessage, onRead: () => void): Promise<Answer> {
+    const request = readRequest(req, deps.hosts);
+    const presented = presentedIn(request.header, request.query);
+    if (!presented) throw new S3Error("AccessDenied", "The request is not signed.");
+    const session = await deps.sessionOf(presented.accessKeyId, presented.token ?? "");
+    if (!session)
+      throw presented.token === null
+        ? new S3Error("InvalidAccessKeyId", "The AWS access key ID you provided does not exist in our records.")
+        : new S3Error(
+            "ExpiredToken",
+            "The session token is not valid, has ended, or its maker has lost the right to it.",
+          );
+    const payloadHash = request.header("x-amz-content-sha256") ?? request.query("X-Amz-Content-Sha256") ?? UNSIGNED;
+    const pairs = request.pairs.filter(([name]) => name !== "X-Amz-Signature");
+    const seed = requireSignature(
+      { ...request, query: pairs, payloadHash },
+      presented,
+      session.secretAccessKey,
+      deps.clock.now(),
+    );
+    const operation = operationOf(request);
+    const { bucket, access } = session;
+    if (operation.on !== "service" && request.bucket !== bucket.name)
+      throw new S3Error("NoSuchBucket", `These credentials open the bucket '${bucket.name}' and no other.`, {
+        BucketName: request.bucket,
+      });
+    if (operation.isWrite && !access.canWrite)
+      throw new S3Error("AccessDenied", "These credentials only read the drive.");
+    const shortage = operation.isWrite && req.method !== "DELETE" ? deps.shortage() : null;
+    if (shortage !== null) throw new S3Error("InsufficientStorage", shortage);
+    const call: S3Call = {
+      ...{ request, bucket, access },
+      objects: await objectsOf(session),
+      region: deps.region(),
+      clock: deps.clock,
+      payload() {
+        onRead();
+        return payloadOf(request, seed, req);
+      },
+    };
+    return operation.run(call);
+  }
+
+  function asRefusal(error: unknown, requestId: string): S3Error {
+    if (error instanceof S3Error) return error;
+    if ((error as NodeJS.ErrnoException).code === "ENOSPC")
+      return new S3Error("InsufficientStorage", "The disk of the server is full.");
+    if ((error as NodeJS.ErrnoException).code === "ECONNRESET")
+      return new S3Error("IncompleteBody", "The connection ended before the body did.");
+    deps.onError(error, requestId);
+    return new S3Error("InternalError", "We encountered an internal error. Please try again.");
+  }
+}
+
+async function send(
+  req: IncomingMessage,
+  res: ServerResponse,
+  head: Record<string, string>,
+  { status = 200, headers = {}, xml, file }: Answer,
+): Promise<void> {
+  if (xml) return sendXml(res, status, { ...head, ...headers }, xml, S3_NAMESPACE);
+  const isBare =
+    file === undefined && req.method !== "HEAD" && status === 200 && headers["content-length"] === undefined;
+  res.writeHead(status, { ...head, ...headers, ...(isBare && { "content-length": "0" }) });
+  if (!file) return void res.end();
+  if (file.bytes === 0) {
+    await file.handle.close();
+    return void res.end();
+  }
+  const end = file.start + file.bytes - 1;
+  const source = file.handle.createReadStream({ start: file.start, end, highWaterMark: READ_BYTES });
+  let left = file.bytes;
+  source.on("data", (chunk) => {
+    left -= chunk.length;
+  });
+  // A client that leaves is no error of the server; a file that a workload cut meanwhile ends the connection.
+  await pipeline(source, res, { end: false }).catch(() => res.destroy());
+  if (left > 0) res.destroy();
+  else res.end();
+}
+
+function sendXml(
+  res: ServerResponse,
+  status: number,
+  head: Record<string, string>,
+  xml: XmlElement,
+  namespace: string | undefined,
+): void {
+  const body = xmlDocument(xml, namespace);
+  res
+    .writeHead(status, {
+      ...head,
+      "content-type": "application/xml",
+      "content-length": String(Buffer.byteLength(body)),
+    })
+    .end(body);
+}
+
+function refuse(
+  req: IncomingMessage,
+  res: ServerResponse,
+  head: Record<string, string>,
+  refusal: S3Error,
+  isExchange: boolean,
+): void {
+  if (res.headersSent) {
+    res.destroy();
+    return;
+  }
+  const length = req.headers["transfer-encoding"]
+    ? Number.POSITIVE_INFINITY
+    : Number(req.headers["content-length"] ?? 0);
+  const isLeft = !req.complete && length > DRAINED_BYTES_MAX;
+  const headers = { ...head, ...(isLeft && { connection: "close" }) };
+  req.resume();
+  const { status, code, message, details } = refusal;
+  const said = { Code: code, Message: message };
+  const RequestId = head["x-amz-request-id"] ?? "";
+  if (req.method === "HEAD") res.writeHead(status, headers).end();
+  else if (isExchange) {
+    const error: XmlElement = ["Error", elements({ Type: "Sender", ...said })];
+    sendXml(res, status, headers, ["ErrorResponse", [error, ["RequestId", RequestId]]], STS_NAMESPACE);
+  } else {
+    const Resource = (req.url ?? "").split("?")[0] ?? "";
+    sendXml(res, status, headers, ["Error", elements({ ...said, ...details, Resource, RequestId })], undefined);
+  }
+}
