@@ -188,8 +188,8 @@ for (const database of databases.all) {
     test("lines are told as they come, each once, from the last known one on", async () => {
       const dir = join(platform.dataDir, "logs", "lines");
       const lines = openLogStore({ dir, clock: systemClock, onError: assert.ifError });
+      const tag = { workspace: "main", plural: "agents", name: "talker", uid: "u", source: "run" as const };
       const write = async (...messages: string[]) => {
-        const tag = { workspace: "main", plural: "agents", name: "talker", uid: "u", source: "run" as const };
         lines.append(
           tag,
           messages.map((message) => ({ message, severity: 9 })),
@@ -221,6 +221,22 @@ for (const database of databases.all) {
           (data as { logs: { message: string }[] }).logs.map(({ message }) => message),
           ["three"],
         );
+        // An earlier sandbox of this name may have been kept to admins.
+        const former = { ...tag, plural: "sandboxes", name: "reused", uid: "former" };
+        lines.append(former, [{ message: "of the earlier life", severity: 9 }]);
+        await lines.flush();
+        const reader = await makeUser(store, accountId, "member", { main: "member" });
+        const heardBy = async (key: string, more: string): Promise<boolean> => {
+          const path = `/observability/logs?resourceType=sandboxes${more}`;
+          const { status, body } = await call("GET", path, { key, workspace: "main" });
+          assert.equal(status, 200);
+          return JSON.stringify(body).includes("of the earlier life");
+        };
+        const all = async (key: string) => [await heardBy(key, "&workloadIds=reused"), await heardBy(key, "")];
+        assert.deepEqual(await all(reader.key), [false, false], "the sandbox is gone");
+        await store.resources.create(draftOf("sandbox", "reused", {}));
+        assert.deepEqual(await all(reader.key), [false, false], "the name is another's");
+        assert.deepEqual(await all(platform.apiKey), [true, true]);
       } finally {
         await lines.stop();
       }

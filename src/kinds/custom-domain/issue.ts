@@ -14,6 +14,7 @@ import { HOST } from "../host.ts";
 import { pagesUrl } from "../pages-url.ts";
 import type { Platform } from "../port.ts";
 import { solverFor } from "./challenges.ts";
+import { recentOrders, takeTurns } from "./order-turns.ts";
 import { isVerified, mayServe } from "./usable.ts";
 
 /** Share of a certificate's life after which the next one is asked for, and how much earlier at random. */
@@ -21,8 +22,6 @@ const RENEW_AT = 2 / 3;
 const JITTER = 0.05;
 /** Waiting times after failures: authorities count failures by name and hour. */
 const RETRY_MS = [15 * MINUTE_MS, HOUR_MS, 4 * HOUR_MS, 12 * HOUR_MS, DAY_MS] as const;
-/** Orders of one run; the rest waits for the next run. */
-const ORDERS_MAX = 20;
 const PAGE = 100;
 
 export type IssueDeps = Pick<Platform, "store" | "clock" | "settings">;
@@ -38,11 +37,15 @@ export async function issueCertificates(deps: IssueDeps, signal: AbortSignal): P
   const { acme } = settings;
   if (acme === null) return;
   const known = new Map((await store.certificates.list()).map((record) => [record.name, record]));
-  const due = (await ordersFor(deps, acme)).filter(({ names }) => isDue(names, known, clock.now()));
+  const orders = await ordersFor(deps, acme);
+  const nowMs = clock.now();
+  const due = orders.filter(({ names }) => isDue(names, known, nowMs));
   if (due.length === 0) return;
+  const workspaces = new Map(orders.map(({ domain }) => [domain?.uid ?? "", workspaceOf(domain)]));
+  const recent = recentOrders(known.values(), (uid) => workspaces.get(uid) ?? null, nowMs);
   const client = new AcmeClient(acme);
   try {
-    for (const order of due.slice(0, ORDERS_MAX)) {
+    for (const order of takeTurns(due, ({ domain }) => workspaceOf(domain), recent)) {
       if (signal.aborted) return;
       if (!(await issueOne(order, client, acme, known, deps))) return;
     }
@@ -87,6 +90,9 @@ async function issueOne(
     return error.retryAfterMs === null;
   }
 }
+
+/** "" stands for the platform itself. */
+const workspaceOf = (domain: Resource | null): string => domain?.workspace ?? "";
 
 async function tell(domain: Resource | null, type: string, message: string, { store }: IssueDeps): Promise<void> {
   if (domain) await store.resources.update(domain.workspace, domain.uid, () => ({ event: { type, message } }));

@@ -1,9 +1,15 @@
 /** Lines of workloads as they come: looks for new ones every second, and tells each line once. */
 import type { EventOutput, EventStream } from "../../contract/event-stream.ts";
+import { FairQueue } from "../../lib/fair-queue.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { StoredLine } from "../../node/logs/log-line.ts";
 
 const LOOK_MS = SECOND_MS;
+/**
+ * Looks of all followers of this process. Each look scans files: one look of a caller at a time, callers in turn, so
+ * that more followers of one caller get their lines later and cost the server no more.
+ */
+const looks = new FairQueue({ atOnce: 4, atOncePerOwner: 1, waitingMax: 64 });
 /** Lines of other nodes may arrive late, so each look reaches back this far; lines already told are skipped. */
 const OVERLAP_MS = 10 * SECOND_MS;
 
@@ -16,6 +22,8 @@ export interface Found {
 }
 
 export interface FollowOptions {
+  /** Who reads: the looks of one reader take turns. */
+  reader: string;
   /** The last line that the client knows; null = it wants only lines that come from now on. */
   after: { fromMs: number; us: number } | null;
   /** Lines of the range; throws when they may no longer be read. */
@@ -49,7 +57,9 @@ class Follower {
   }
 
   run(): void {
-    this.#look().then(
+    // A reader whose looks wait already gets the lines with the next look.
+    const look = looks.run(this.#options.reader, async () => (this.#isOver ? undefined : this.#look()));
+    (look ?? Promise.resolve()).then(
       () => {
         if (!this.#isOver) this.#timer = setTimeout(() => this.run(), LOOK_MS);
       },

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HOUR_MS } from "../../lib/time/clock.ts";
+import type { CertificateRecord } from "../../store/certificates.ts";
+import { recentOrders, takeTurns, WORKSPACE_ORDERS_MAX } from "./order-turns.ts";
+
+const ordersOf = (workspace: string, count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `${workspace}/${index}`);
+const workspaceOf = (order: string): string => order.split("/")[0] ?? "";
+
+test("a workspace with a thousand domains keeps no other workspace waiting", () => {
+  const due = [...ordersOf("greedy", 1000), ...ordersOf("small", 1), ...ordersOf("other", 2)];
+  const run = takeTurns(due, workspaceOf, new Map());
+  assert.equal(run.length, 20);
+  assert.deepEqual(run.slice(0, 6), ["greedy/0", "small/0", "other/0", "greedy/1", "other/1", "greedy/2"]);
+});
+
+test("a workspace uses up a part of what the authority allows, and no more", () => {
+  const due = [...ordersOf("greedy", 1000), ...ordersOf("small", 1)];
+  const turns = (recent: number): string[] => takeTurns(due, workspaceOf, new Map([["greedy", recent]]));
+  assert.deepEqual(turns(WORKSPACE_ORDERS_MAX), ["small/0"]);
+  assert.deepEqual(turns(WORKSPACE_ORDERS_MAX - 1), ["greedy/0", "small/0"]);
+});
+
+test("certificates of the last hours count, and failures that wait; uploads and domains that are gone do not", () => {
+  const nowMs = 100 * HOUR_MS;
+  const record = (name: string, more: Partial<CertificateRecord>): CertificateRecord => ({
+    ...{ name, domainUid: "mine", source: "acme", chain: "chain", notBefore: nowMs - HOUR_MS, notAfter: 0, renewAt: 0 },
+    ...{ failure: "", failures: 0, retryAt: 0, ...more },
+  });
+  const records = [
+    record("issued", {}),
+    record("failed", { chain: "", notBefore: 0, retryAt: nowMs + 1 }),
+    record("old", { notBefore: nowMs - 5 * HOUR_MS }),
+    record("uploaded", { source: "upload" }),
+    record("gone", { domainUid: "gone" }),
+  ];
+  const counts = recentOrders(records, (uid) => (uid === "mine" ? "ws" : null), nowMs);
+  assert.deepEqual([...counts], [["ws", 2]]);
+});
