@@ -36,6 +36,7 @@ import { previewTokenBehaviour } from "./preview-token/behaviour.ts";
 import { quotaHandlers } from "./quota/handlers.ts";
 import { referenceHandlers } from "./reference/handlers.ts";
 import { sandboxBehaviour } from "./sandbox/behaviour.ts";
+import { sandboxHandlers } from "./sandbox/pause.ts";
 import { scheduleBehaviour } from "./schedule/behaviour.ts";
 import { scheduleExecutionBehaviour } from "./schedule-execution/behaviour.ts";
 import { searchHandlers } from "./search/handlers.ts";
@@ -86,6 +87,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...featureHandlers,
   ...hubHandlers,
   ...forkHandlers,
+  ...sandboxHandlers,
   ...imageHandlers,
   ...imageShareHandlers,
   ...connectionHandlers,

@@ -38,6 +38,7 @@ import { previewTokenDelete } from "./preview-token/operations.ts";
 import { quotaOperations } from "./quota/operations.ts";
 import { referenceOperations } from "./reference/operations.ts";
 import { sandbox } from "./sandbox/kind.ts";
+import { sandboxOperations } from "./sandbox/operations.ts";
 import { schedule } from "./schedule/kind.ts";
 import { scheduleExecution } from "./schedule-execution/kind.ts";
 import { searchOperations } from "./search/operations.ts";
@@ -104,6 +105,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   previewTokenDelete,
   ...quotaOperations,
   ...referenceOperations,
+  ...sandboxOperations,
   ...searchOperations,
   ...serviceAccountOperations,
   ...snapshotOperations,

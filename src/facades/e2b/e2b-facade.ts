@@ -12,7 +12,8 @@ import { DressedRequest } from "../../http/dressed-request.ts";
 import { requestIdOf } from "../../http/request-id.ts";
 import { STATUS_CODES } from "../../lib/network/node-http.ts";
 import type { Clock } from "../../lib/time/clock.ts";
-import { type Answered, CONTROL_ROUTES, type Control } from "./control-api.ts";
+import type { Answered, Control } from "./control.ts";
+import { CONTROL_ROUTES } from "./control-routes.ts";
 import { managementOf } from "./management.ts";
 import { Refusal } from "./refusal.ts";
 import { idOf, sandboxBehind } from "./sandbox-id.ts";
@@ -42,7 +43,9 @@ export function createE2bFacade(deps: E2bFacadeDeps): Facade {
     const id = down.header(ID_FIELD);
     try {
       if (id !== undefined) return await passage(deps, down, id, path);
-      answer(down, await control(deps, down, path));
+      const made = await control(deps, down, path);
+      if ("node" in made) return made;
+      answer(down, made);
     } catch (error) {
       const { status, message } = error instanceof Refusal ? error : asGatewayError(error);
       if (status >= 500 && !(error instanceof Refusal)) throw error;
@@ -69,7 +72,7 @@ async function passage(deps: E2bFacadeDeps, down: Downstream, id: string, path: 
   };
 }
 
-async function control(deps: E2bFacadeDeps, down: Downstream, target: string): Promise<Answered> {
+async function control(deps: E2bFacadeDeps, down: Downstream, target: string): Promise<Answered | { node: string }> {
   const { token, principal } = await callerOf(deps, down);
   const { pathname, searchParams: query } = new URL(target === "" ? "/" : target, "http://e2b");
   const fitting = CONTROL_ROUTES.filter(({ pattern }) => pattern.test(pathname));
@@ -78,6 +81,9 @@ async function control(deps: E2bFacadeDeps, down: Downstream, target: string): P
     throw fitting.length > 0
       ? new Refusal(405, `${down.method} is not possible at ${pathname}.`)
       : new Refusal(404, `E2B's ${down.method} ${pathname} is not supported by this platform.`);
+  const params = (route.pattern.exec(pathname) ?? []).slice(1).map(decodeURIComponent);
+  const { elsewhere = null } = (route.placed && (await sandboxBehind(deps.resolve, params[0] ?? ""))) || {};
+  if (elsewhere !== null) return { node: elsewhere };
   const requestId = requestIdOf(down);
   const manage = managementOf(deps.call, down, { token, brand: deps.brand, requestId });
   const made: Control = {
@@ -85,7 +91,7 @@ async function control(deps: E2bFacadeDeps, down: Downstream, target: string): P
     query,
     body: bodyOf(await readBody(down, BODY_BYTES_MAX)),
     nowMs: deps.clock.now(),
-    params: (route.pattern.exec(pathname) ?? []).slice(1).map(decodeURIComponent),
+    params,
     placeOf: async (sandboxID) => {
       const sandbox = await sandboxBehind(deps.resolve, sandboxID);
       if (sandbox === null || !(await isSeen(deps, principal, sandbox.workspace)))

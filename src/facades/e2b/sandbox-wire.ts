@@ -1,4 +1,5 @@
 /** A sandbox in the words of E2B, and the other way round. Pure. */
+import { randomWord } from "../../lib/ids.ts";
 import { SECOND_MS, toIso } from "../../lib/time/clock.ts";
 import { networkOf } from "./network-rules.ts";
 import { unsupported } from "./refusal.ts";
@@ -17,6 +18,9 @@ const OWN_LABEL = /^e2b-/;
 const MB_PER_CORE = 2048;
 /** The end of a sandbox that does not end by itself: E2B's API has no word for it. */
 const NEVER = "9999-12-31T23:59:59.000Z";
+
+const NAME_CHARS = 20;
+export const newName = (): string => `e${randomWord(NAME_CHARS)}`;
 
 /** A sandbox as the management API shows it, as far as it is read here. */
 export interface Shown {

@@ -107,6 +107,24 @@ const TABLE: [string, Resource, SandboxObserved, string[]][] = [
     ["create"],
   ],
   ["a running one is left alone", sandbox(), observed(), []],
+  [
+    "a client's wish for sleep does not wait for what runs inside",
+    sandbox({ state: { pausedAt: NOW - 500 } }),
+    observed({ openRequests: 1, lastRequestMs: NOW, inside: { ...quiet, keepAlive: 1 } }),
+    ["freeze"],
+  ],
+  [
+    "a sandbox that woke after that wish stays awake",
+    sandbox({ state: { pausedAt: NOW - 500, idleSince: NOW - 400 } }),
+    observed(),
+    [],
+  ],
+  [
+    "a request that came after the wish for sleep wins",
+    sandbox({ state: { pausedAt: NOW - 500, wantedAt: NOW - 400 } }),
+    observed(),
+    [],
+  ],
   ["what vanished is made anew", sandbox(), observed({ workload: null }), ["create"]],
   ["what ended is started again", sandbox(), observed({ workload: workload("exited") }), ["restart"]],
   [

@@ -22,6 +22,8 @@ export interface SandboxState extends InstancesState<Endpoint> {
   /** When the sandbox last fell asleep, woke up or started. */
   idleSince?: number;
   compute?: "RUNNING" | "STANDBY";
+  /** When a client last asked for the sandbox to sleep at once. */
+  pausedAt?: number;
   lastUsedAt?: number;
   isolation?: string;
   /** What runs, for an image of a registry: `docker.io/library/python:3.12@sha256:…`. */
@@ -161,11 +163,18 @@ function alive(
     };
   }
   if (!drivesAreAsWanted(mountsOf(sandbox), workload)) return { steps: [{ do: "drives" }] };
+  if (observed.freezes && isPaused(sandbox)) return { steps: [{ do: "freeze" }] };
   const sleepsInMs = quietSince(sandbox, observed.lastRequestMs) + observed.standbyAfterMs - nowMs;
   if (sleepsInMs <= 0 && mayStandBy(observed)) return { steps: [{ do: "freeze" }] };
   const steps: SandboxStep[] = isRecorded(sandbox, workload, observed.wanted) ? [] : [{ do: "record" }];
   if (!observed.freezes) return { steps, ...again(expiresInMs, false) };
   return { steps, againMs: restMs(sleepsInMs, expiresInMs) };
+}
+
+/** Whether a client's wish for sleep is newer than everything that woke the sandbox. */
+export function isPaused(sandbox: Resource): boolean {
+  const { pausedAt = 0, wantedAt = 0, idleSince = 0 } = stateOf(sandbox);
+  return pausedAt > wantedAt && pausedAt > idleSince;
 }
 
 /** Time until the sandbox may fall asleep or expires. */

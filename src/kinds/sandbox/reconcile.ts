@@ -14,6 +14,7 @@ import { type Attachment, sandboxMachine, scratchId } from "./machine.ts";
 import {
   fingerprint,
   instanceOf,
+  isPaused,
   planSandbox,
   quietSince,
   type SandboxObserved,
@@ -74,6 +75,8 @@ const ACTS: Record<SandboxStep["do"], Act> = {
   async freeze(sandbox, context) {
     const { deps, record } = context;
     const lastUsedAt = deps.activity.lastOf(sandbox.uid);
+    const { pausedAt = 0 } = isPaused(sandbox) ? stateOf(sandbox) : {};
+    const message = pausedAt > 0 ? "Put to sleep at a client's wish" : "Asleep after a time without requests";
     const workload = await (await need(deps.driver, "freezing")).freeze(sandbox.uid);
     await record((current) => ({
       state: next(current, {
@@ -81,10 +84,12 @@ const ACTS: Record<SandboxStep["do"], Act> = {
         idleSince: deps.clock.now(),
         ...(lastUsedAt ? { lastUsedAt } : {}),
       }),
-      event: { type: "standby", message: "Asleep after a time without requests; the next one wakes it." },
+      event: { type: "standby", message: `${message}; the next request wakes it.` },
     }));
     // A request that read the record before the freeze now waits inside the frozen sandbox; only this thaw wakes it.
-    if (deps.activity.openOf(sandbox.uid) > 0) await ACTS.thaw(sandbox, context, "");
+    // Streams that were open when a client asked for sleep go on when the sandbox is woken.
+    const isNew = pausedAt === 0 || deps.activity.lastOf(sandbox.uid) > pausedAt;
+    if (isNew && deps.activity.openOf(sandbox.uid) > 0) await ACTS.thaw(sandbox, context, "");
   },
 
   async thaw(sandbox, context) {

@@ -7,6 +7,7 @@ import { requireGrantable } from "../drive/grants.ts";
 import { find } from "../place.ts";
 import { type Call, type Implementation, implement, type Platform } from "../port.ts";
 import type { ForkOrigin } from "../sandbox/fork-origin.ts";
+import { nodeOfSandbox } from "../sandbox/its-node.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
 import { forkToApplication } from "./application-fork.ts";
 import { newSnapshotId, phaseOf } from "./behaviour.ts";
@@ -37,12 +38,6 @@ const fork = implement(sandboxFork, async (call, deps) => {
   await settled(made, (now) => now?.status !== "DEPLOYING", deps);
   return { name, type, snapshotId: origin.snapshot };
 });
-
-/** The files and processes of a sandbox are on its node. */
-const nodeOfSandbox: Implementation["node"] = async ({ workspace, params }, { store }) => {
-  const scope = { workspace, kind: sandboxKind.name, parent: "" };
-  return (await store.resources.get(scope, params.sandboxName ?? ""))?.node ?? null;
-};
 
 export const forkHandlers: readonly Implementation[] = [{ ...fork, node: nodeOfSandbox }];
 

@@ -1,10 +1,8 @@
 /** `process.Process` of E2B: commands and terminals, their output as a stream, their input and their end. */
-import { existsSync } from "node:fs";
-import { pathFromBody, toText } from "../files/byte-path.ts";
 import { ApiError } from "../http/api-error.ts";
-import { envOf } from "../process/exec.ts";
 import type { ManagedProcess } from "../process/managed-process.ts";
 import { follow } from "../process/output.ts";
+import type { StdinPipe } from "../process/stdin-pipe.ts";
 import {
   isMessage,
   type Message,
@@ -14,34 +12,20 @@ import {
   RpcError,
   type Send,
   serviceOf,
-  textOf,
 } from "./connect.ts";
-import { userOfCredentials } from "./named-user.ts";
+import { endEvent } from "./end-event.ts";
+import { planOf } from "./process-plan.ts";
+import { allPtys, Pty, ptyOf } from "./pty.ts";
 
-/** E2B's clients always ask for this shell; images without it have another. */
-const BASH = "/bin/bash";
-const SH = "/bin/sh";
-
-function start(rpc: Rpc): ManagedProcess {
+function startCommand(rpc: Rpc): ManagedProcess {
   const { call, message, timeoutMs } = rpc;
   const { environment, processes } = call.daemon;
-  const config = messageOf(message, "process");
-  const asked = textOf(config, "cmd");
-  if (asked === "") throw new ApiError(400, '"process.cmd" is required.');
-  const args = config.args ?? [];
-  if (!Array.isArray(args) || !args.every((arg) => typeof arg === "string"))
-    throw new ApiError(400, '"process.args" must be a list of texts.');
-  const { user, env, base } = userOfCredentials(call);
-  const cwd = textOf(config, "cwd");
-  const tag = textOf(message, "tag");
-  const argv = [asked === BASH && !existsSync(BASH) ? SH : asked, ...args];
+  const { argv, user, tag, ...plan } = planOf(rpc);
   return processes.start({
-    command: argv.join(" "),
-    argv,
+    ...plan,
+    ...{ command: argv.join(" "), argv },
     ...(user ? { user } : {}),
     ...(tag === "" ? {} : { name: tag }),
-    workingDir: cwd === "" ? base.workDir : toText(pathFromBody(cwd, base)),
-    env: { ...env, ...envOf(config.envs) },
     restartOnFailure: false,
     maxRestarts: 0,
     // A command of E2B runs on while nobody listens, so the sandbox stays awake for it.
@@ -70,21 +54,17 @@ async function tell(process: ManagedProcess, rpc: Rpc, send: Send, from: "start"
     if (!(await say({ data }))) return;
   }
   if (process.running) return; // the client has left
-  const { deadlineMs, completedAtMs, status } = process.record;
+  const { deadlineMs, completedAtMs, status, exitCode } = process.record;
   if (status === "killed" && deadlineMs !== null && (completedAtMs ?? 0) >= deadlineMs)
     throw new RpcError("deadline_exceeded", "The time of the command is over, and it was killed.");
-  await say({ end: endOf(process) });
-}
-
-function endOf({ record: { exitCode, status } }: ManagedProcess): Message {
-  const isExit = exitCode >= 0;
-  const word = isExit ? `exit status ${exitCode}` : `signal: ${status === "stopped" ? "terminated" : "killed"}`;
-  return { exitCode, exited: isExit, status: word, ...(exitCode === 0 ? {} : { error: word }) };
+  await say({ end: endEvent(exitCode, status === "stopped" ? "terminated" : "killed") });
 }
 
 /** The running process that a message selects, by its process id or its tag. */
-function selected({ call, message }: Rpc): ManagedProcess {
+function selected({ call, message }: Rpc): ManagedProcess | Pty {
   const { pid, tag } = messageOf(message, "process");
+  const pty = ptyOf(Number(pid));
+  if (pty) return pty;
   const identifier = pid === undefined ? String(tag ?? "") : String(pid);
   const found = call.daemon.processes.find(identifier);
   if (!found.running) throw new ApiError(404, `The process ${identifier} is not running.`);
@@ -92,30 +72,43 @@ function selected({ call, message }: Rpc): ManagedProcess {
 }
 
 function list({ call }: Rpc): Message {
-  const running = call.daemon.processes.list().filter((process) => process.running);
+  const commands = call.daemon.processes.list().filter((process) => process.running);
+  const shown = (argv: readonly string[], envs: Record<string, string>, cwd: string) => {
+    const [cmd = "", ...args] = argv;
+    return { cmd, args, envs, cwd };
+  };
   return {
-    processes: running.map(({ record }) => {
-      const [cmd = "", ...args] = record.argv ?? [...call.daemon.environment.shell, record.command];
-      const config = { cmd, args, envs: record.env, cwd: record.workingDir };
-      return { config, pid: record.pid, tag: record.name };
-    }),
+    processes: [
+      ...commands.map(({ record }) => ({
+        config: shown(record.argv ?? [...call.daemon.environment.shell, record.command], record.env, record.workingDir),
+        pid: record.pid,
+        tag: record.name,
+      })),
+      ...[...allPtys()].map(({ pid, plan }) => ({ config: shown(plan.argv, plan.env, plan.workingDir), pid })),
+    ],
   };
 }
 
 async function sendInput(rpc: Rpc): Promise<Message> {
-  const { stdin } = messageOf(rpc.message, "input");
-  if (typeof stdin !== "string") throw new ApiError(400, '"input.stdin" is required: this process has no terminal.');
-  await inputOf(rpc).write(Buffer.from(stdin, "base64"));
+  const input = messageOf(rpc.message, "input");
+  const process = selected(rpc);
+  const given = process instanceof Pty ? input.pty : input.stdin;
+  if (typeof given !== "string")
+    throw new ApiError(400, `The process takes its input as ${process instanceof Pty ? "pty" : "stdin"}.`);
+  const bytes = Buffer.from(given, "base64");
+  if (process instanceof Pty) process.input(bytes);
+  else await stdinOf(process).write(bytes);
   return {};
 }
 
 async function closeStdin(rpc: Rpc): Promise<Message> {
-  await inputOf(rpc).end();
+  const process = selected(rpc);
+  if (process instanceof Pty) throw new ApiError(400, "A terminal's input is closed with Ctrl-D.");
+  await stdinOf(process).end();
   return {};
 }
 
-function inputOf(rpc: Rpc) {
-  const { stdin, record } = selected(rpc);
+function stdinOf({ stdin, record }: ManagedProcess): StdinPipe {
   if (!stdin) throw new ApiError(400, `The process ${record.pid} has no standard input: start it with stdin.`);
   return stdin;
 }
@@ -130,7 +123,16 @@ const SIGNALS: Record<string, "SIGTERM" | "SIGKILL"> = {
 function sendSignal(rpc: Rpc): Message {
   const signal = SIGNALS[String(rpc.message.signal)];
   if (!signal) throw new ApiError(400, "The signals are SIGNAL_SIGTERM and SIGNAL_SIGKILL.");
-  selected(rpc).signal(signal);
+  const process = selected(rpc);
+  if (process instanceof Pty) process.kill(signal);
+  else process.signal(signal);
+  return {};
+}
+
+function update(rpc: Rpc): Message {
+  const process = selected(rpc);
+  if (!(process instanceof Pty)) throw new ApiError(400, "The process has no terminal.");
+  process.resize(messageOf(rpc.message, "pty"));
   return {};
 }
 
@@ -138,14 +140,21 @@ const METHODS: Record<string, Method> = {
   List: { unary: list },
   Start: {
     stream(rpc, send) {
-      if (isMessage(rpc.message.pty)) throw new RpcError("unimplemented", "Terminals are not supported yet.");
-      return tell(start(rpc), rpc, send, "start");
+      const { pty } = rpc.message;
+      if (!isMessage(pty)) return tell(startCommand(rpc), rpc, send, "start");
+      return new Pty(rpc.call.daemon, planOf(rpc), pty, rpc.timeoutMs).tell(rpc, send);
     },
   },
-  Connect: { stream: (rpc, send) => tell(selected(rpc), rpc, send, "now") },
+  Connect: {
+    stream(rpc, send) {
+      const process = selected(rpc);
+      return process instanceof Pty ? process.tell(rpc, send) : tell(process, rpc, send, "now");
+    },
+  },
   SendInput: { unary: sendInput },
   CloseStdin: { unary: closeStdin },
   SendSignal: { unary: sendSignal },
+  Update: { unary: update },
 };
 
 export const processService = serviceOf(METHODS);

@@ -225,7 +225,7 @@ export class ManagedProcess {
   }
 }
 
-function checkFolder(path: string): void {
+export function checkFolder(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats) throw new ApiError(422, `The working directory ${path} does not exist.`);
   if (!stats.isDirectory()) throw new ApiError(422, `The working directory ${path} is not a directory.`);

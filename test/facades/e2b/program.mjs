@@ -7,6 +7,8 @@ try {
   await commands();
   await files();
   await lifetime();
+  await terminal();
+  await copies();
 } finally {
   assert.equal(await box.kill(), true);
 }
@@ -97,4 +99,56 @@ async function lifetime() {
   assert.equal(await again.files.read("/tmp/new/c.txt"), "c");
   await assert.rejects(Sandbox.connect("none-main"), { name: "SandboxNotFoundError" });
   await assert.rejects(Sandbox.create({ apiKey: "wrong" }), { name: "AuthenticationError" });
+}
+
+async function terminal() {
+  let shown = "";
+  const typed = Promise.withResolvers();
+  const decoder = new TextDecoder();
+  const pty = await box.pty.create({
+    cols: 90,
+    rows: 20,
+    onData: (bytes) => {
+      shown += decoder.decode(bytes, { stream: true });
+      if (shown.includes("20 90")) typed.resolve();
+    },
+  });
+  await box.pty.sendInput(pty.pid, new TextEncoder().encode("stty size\n"));
+  await typed.promise;
+  await box.pty.resize(pty.pid, { cols: 100, rows: 30 });
+  assert.ok((await box.commands.list()).some(({ pid }) => pid === pty.pid));
+  await box.pty.sendInput(pty.pid, new TextEncoder().encode("stty size; exit 7\n"));
+  await assert.rejects(pty.wait(), { exitCode: 7 });
+  assert.match(shown, /30 100/);
+  assert.equal(await box.pty.kill(pty.pid), false);
+}
+
+async function copies() {
+  const counting = await box.commands.run("sleep 1000; echo woken", { background: true, timeoutMs: 0 });
+  assert.equal(await box.pause(), true);
+  assert.equal((await box.getInfo()).state, "paused");
+  assert.equal(await box.pause(), false);
+  await box.connect();
+  assert.equal((await box.getInfo()).state, "running");
+  assert.ok(
+    (await box.commands.list()).some(({ pid }) => pid === counting.pid),
+    "the command outlives the pause",
+  );
+  await box.commands.kill(counting.pid);
+
+  const { snapshotId } = await box.createSnapshot({ name: "before" });
+  assert.deepEqual(
+    (await box.listSnapshots().nextItems()).map(({ names }) => names),
+    [["before"]],
+  );
+  await box.files.write("/tmp/new/c.txt", "changed");
+  const [fork] = await box.fork();
+  const old = await Sandbox.create(snapshotId);
+  try {
+    assert.equal(await fork.files.read("/tmp/new/c.txt"), "changed");
+    assert.equal(await old.files.read("/tmp/new/c.txt"), "c");
+  } finally {
+    await Promise.all([fork.kill(), old.kill()]);
+  }
+  assert.equal(await Sandbox.deleteSnapshot(snapshotId), true);
 }

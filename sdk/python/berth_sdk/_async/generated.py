@@ -1898,6 +1898,16 @@ class AsyncApi:
         """What a resource uses, and what uses it. `GET /v0/references`"""
         return cast("types.ReferenceListResult", await self._caller.call("GET", "/references", query={"kind": kind, "name": name}, timeout=timeout))
 
+    async def sandbox_pause(
+        self,
+        sandbox_name: str,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.SandboxPauseResult:
+        """Put a sandbox to sleep now, with its processes; the next request to it wakes it. `POST /v0/sandboxes/{sandboxName}/pause`"""
+        return cast("types.SandboxPauseResult", await self._caller.call("POST", f'/sandboxes/{segment("sandboxName", sandbox_name)}/pause', timeout=timeout, idempotency_key=idempotency_key))
+
     async def search_find(
         self,
         *,

@@ -1899,6 +1899,16 @@ class Api:
         """What a resource uses, and what uses it. `GET /v0/references`"""
         return cast("types.ReferenceListResult", self._caller.call("GET", "/references", query={"kind": kind, "name": name}, timeout=timeout))
 
+    def sandbox_pause(
+        self,
+        sandbox_name: str,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.SandboxPauseResult:
+        """Put a sandbox to sleep now, with its processes; the next request to it wakes it. `POST /v0/sandboxes/{sandboxName}/pause`"""
+        return cast("types.SandboxPauseResult", self._caller.call("POST", f'/sandboxes/{segment("sandboxName", sandbox_name)}/pause', timeout=timeout, idempotency_key=idempotency_key))
+
     def search_find(
         self,
         *,

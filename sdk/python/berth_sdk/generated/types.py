@@ -1921,6 +1921,11 @@ class SandboxInputSpecRuntime(TypedDict):
     terminationGracePeriodSeconds: NotRequired[float]
 
 
+class SandboxPauseResult(TypedDict):
+    name: str
+    state: Literal["RUNNING", "STANDBY"]
+
+
 class SandboxRecord(TypedDict):
     metadata: AgentRecordMetadata
     spec: SandboxInputSpec

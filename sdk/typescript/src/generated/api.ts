@@ -107,6 +107,7 @@ import type {
   SandboxForkResult,
   SandboxHubListResult,
   SandboxInput,
+  SandboxPauseResult,
   SandboxRecord,
   ScheduleInput,
   ScheduleRecord,
@@ -1233,6 +1234,8 @@ export interface Api {
       /** The name of the resource; TYPE/NAME of an image. */
       name: string;
     } }): Promise<ReferenceListResult>;
+  /** Put a sandbox to sleep now, with its processes; the next request to it wakes it. `POST /v0/sandboxes/{sandboxName}/pause` */
+  sandboxPause(input: CallOptions & { params: { sandboxName: string } }): Promise<SandboxPauseResult>;
   /** Find resources of all kinds by a part of their name, display name or labels. `GET /v0/search` */
   searchFind(input: CallOptions & { query: {
       /** Substring of name, display name, label keys and values; 2 to 200 characters, in any case. */

@@ -180,6 +180,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   previewtokenDelete: { method: "DELETE", path: "/sandboxes/{sandboxName}/previews/{previewName}/tokens/{tokenName}" },
   quotaList: { method: "GET", path: "/quotas" },
   referenceList: { method: "GET", path: "/references" },
+  sandboxPause: { method: "POST", path: "/sandboxes/{sandboxName}/pause" },
   searchFind: { method: "GET", path: "/search" },
   serviceAccountList: { method: "GET", path: "/service_accounts" },
   serviceAccountCreate: { method: "POST", path: "/service_accounts" },

@@ -3784,6 +3784,12 @@ export interface SandboxInput {
   } | undefined;
 }
 
+/** The answer of sandboxPause. */
+export interface SandboxPauseResult {
+  name: string;
+  state: "RUNNING" | "STANDBY";
+}
+
 /** The answer of sandboxGet. */
 export interface SandboxRecord {
   metadata: {

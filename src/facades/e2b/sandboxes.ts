@@ -1,12 +1,12 @@
-/** E2B's control API: each endpoint is a translation to operations of the management API. */
-import { randomWord } from "../../lib/ids.ts";
-import type { Management } from "./management.ts";
-import { Refusal } from "./refusal.ts";
+/** Sandboxes in the words of E2B's control API. */
+import type { Control, Endpoint } from "./control.ts";
+import { Refusal, unsupported } from "./refusal.ts";
 import type { Place } from "./sandbox-id.ts";
 import {
   ENVD_VERSION,
   endOf,
   type NewSandbox,
+  newName,
   pausesAtEnd,
   type Shown,
   stateOf,
@@ -14,34 +14,10 @@ import {
   toWire,
   withEnd,
 } from "./sandbox-wire.ts";
+import { forked, snapshotIn } from "./snapshots.ts";
 
-export interface Control {
-  manage: Management;
-  /** Parsed JSON; an absent body is an empty object. */
-  body: Record<string, unknown>;
-  query: URLSearchParams;
-  nowMs: number;
-  /** The client's words for the parameters of the path. */
-  params: string[];
-  /** Refuses with 404 what the caller cannot see. */
-  placeOf(sandboxID: string): Promise<Place>;
-  idOf(place: Place): Promise<string>;
-  /** The token that opens the sandbox's own API. */
-  accessToken: string;
-  /** Domain below which ports of sandboxes have host names; null when there is none. */
-  domain: string | null;
-}
-
-export interface Answered {
-  status: number;
-  body?: unknown;
-  headers?: string[];
-}
-
-export type Endpoint = (control: Control) => Promise<Answered>;
-
-const NAME_CHARS = 20;
 const LIMIT_DEFAULT = 100;
+const FORKS_MAX = 20;
 
 const sandboxOf = async (control: Control): Promise<{ shown: Shown; place: Place }> => {
   const place = await control.placeOf(control.params[0] ?? "");
@@ -61,18 +37,61 @@ const whole = async (control: Control, shown: Shown): Promise<object> => {
   return { ...toWire(shown, await control.idOf({ name, workspace })), ...reachable(control) };
 };
 
-const create: Endpoint = async (control) => {
-  const name = `e${randomWord(NAME_CHARS)}`;
-  const body = toDocument(control.body as NewSandbox, name, control.nowMs);
-  return { status: 201, body: await whole(control, await control.manage<Shown>("sandboxCreate", { body })) };
+export const create: Endpoint = async (control) => {
+  const asked = control.body as NewSandbox;
+  const source = snapshotIn(asked.templateID ?? "");
+  if (source === null) {
+    const body = toDocument(asked, newName(), control.nowMs);
+    return { status: 201, body: await whole(control, await control.manage<Shown>("sandboxCreate", { body })) };
+  }
+  for (const name of FIXED_BY_SNAPSHOT) if (asked[name] !== undefined) throw unsupported(`\`${name}\` with a snapshot`);
+  const { snapshot, sandbox } = source;
+  const made = await forked(control, await control.placeOf(sandbox), { snapshot, timeout: timeoutIn(control) });
+  return { status: 201, body: await whole(control, made) };
 };
 
-const get: Endpoint = async (control) => ({
+/** A sandbox from a snapshot has these from the sandbox that the snapshot is of. */
+const FIXED_BY_SNAPSHOT = ["envVars", "metadata", "network", "volumeMounts", "autoPause"] as const;
+
+/** The files are copied once for each; processes are not. */
+export const fork: Endpoint = async (control) => {
+  const place = await control.placeOf(control.params[0] ?? "");
+  const count = Number(control.body.count ?? 1);
+  if (!Number.isInteger(count) || count < 1 || count > FORKS_MAX)
+    throw new Refusal(400, `count must be between 1 and ${FORKS_MAX}.`);
+  const timeout = timeoutIn(control);
+  const one = async (): Promise<object> => {
+    try {
+      return { sandbox: await whole(control, await forked(control, place, { timeout })) };
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      return { error: { code: error.status, message: error.message } };
+    }
+  };
+  const body: object[] = [];
+  while (body.length < count) body.push(await one());
+  return { status: 201, body };
+};
+
+/** A paused sandbox does not end; the next request to it wakes it. */
+export const pause: Endpoint = async (control) => {
+  if (control.body.memory === false) throw unsupported("A pause without the memory (`keepMemory: false`)");
+  const { place, shown } = await sandboxOf(control);
+  if (stateOf(shown) === "paused") throw new Refusal(409, "The sandbox is paused already.");
+  const { name: sandboxName, workspace } = place;
+  const params = { sandboxName };
+  if (shown.spec.runtime?.expires !== undefined)
+    await control.manage("sandboxUpdate", { params, body: withEnd(shown, null), workspace });
+  await control.manage("sandboxPause", { params, workspace });
+  return { status: 204 };
+};
+
+export const get: Endpoint = async (control) => ({
   status: 200,
   body: await whole(control, (await sandboxOf(control)).shown),
 });
 
-const list: Endpoint = async (control) => {
+export const list: Endpoint = async (control) => {
   const { query, manage, idOf } = control;
   const wanted = [...new URLSearchParams(query.get("metadata") ?? "")].map(
     ([key, value]) => [decodeURIComponent(key), decodeURIComponent(value)] as const,
@@ -100,7 +119,7 @@ const list: Endpoint = async (control) => {
   return { status: 200, body, headers: nextCursor ? ["X-Next-Token", nextCursor] : [] };
 };
 
-const kill: Endpoint = async (control) => {
+export const kill: Endpoint = async (control) => {
   const { name: sandboxName, workspace } = await control.placeOf(control.params[0] ?? "");
   await control.manage("sandboxDelete", { params: { sandboxName }, workspace });
   return { status: 204 };
@@ -123,33 +142,13 @@ async function extend(control: Control): Promise<Shown> {
   return control.manage<Shown>("sandboxUpdate", { params: { sandboxName }, body, workspace });
 }
 
-const setTimeout: Endpoint = async (control) => {
+export const setTimeout: Endpoint = async (control) => {
   await extend(control);
   return { status: 204 };
 };
 
 /** A sleeping sandbox wakes with the first request to it. */
-const connect: Endpoint = async (control) => ({ status: 200, body: await whole(control, await extend(control)) });
-
-export interface Route {
-  method: string;
-  pattern: RegExp;
-  serve: Endpoint;
-}
-
-const ID = "([^/]+)";
-const at = (method: string, path: string, serve: Endpoint): Route => ({
-  method,
-  pattern: new RegExp(`^(?:/v[23])?${path.replaceAll("{}", ID)}/?$`),
-  serve,
+export const connect: Endpoint = async (control) => ({
+  status: 200,
+  body: await whole(control, await extend(control)),
 });
-
-export const CONTROL_ROUTES: readonly Route[] = [
-  at("POST", "/sandboxes", create),
-  at("GET", "/sandboxes", list),
-  at("GET", "/sandboxes/{}", get),
-  at("DELETE", "/sandboxes/{}", kill),
-  at("POST", "/sandboxes/{}/timeout", setTimeout),
-  at("POST", "/sandboxes/{}/connect", connect),
-  at("POST", "/sandboxes/{}/resume", connect),
-];

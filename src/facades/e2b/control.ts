@@ -1,0 +1,28 @@
+/** One request to E2B's control API, as its endpoints see it. */
+import type { Management } from "./management.ts";
+import type { Place } from "./sandbox-id.ts";
+
+export interface Control {
+  manage: Management;
+  /** Parsed JSON; an absent body is an empty object. */
+  body: Record<string, unknown>;
+  query: URLSearchParams;
+  nowMs: number;
+  /** The client's words for the parameters of the path. */
+  params: string[];
+  /** Refuses with 404 what the caller cannot see. */
+  placeOf(sandboxID: string): Promise<Place>;
+  idOf(place: Place): Promise<string>;
+  /** The token that opens the sandbox's own API. */
+  accessToken: string;
+  /** Domain below which ports of sandboxes have host names; null when there is none. */
+  domain: string | null;
+}
+
+export interface Answered {
+  status: number;
+  body?: unknown;
+  headers?: string[];
+}
+
+export type Endpoint = (control: Control) => Promise<Answered>;
