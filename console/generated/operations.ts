@@ -165,6 +165,7 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"jobExecutionList","method":"GET","path":"/jobs/{jobId}/executions","summary":"List the executions of a job","scope":"jobs:list","role":"member","kind":"job"},
   {"id":"jobExecutionGet","method":"GET","path":"/jobs/{jobId}/executions/{executionId}","summary":"Read one execution of a job","scope":"jobs:get","role":"member","kind":"job"},
   {"id":"jobExecutionDelete","method":"DELETE","path":"/jobs/{jobId}/executions/{executionId}","summary":"Cancel an execution: what has not started never will, what runs may finish","scope":"jobs:delete","role":"member","kind":"job"},
+  {"id":"jobExecutionRerun","method":"POST","path":"/jobs/{jobId}/executions/{executionId}/rerun","summary":"Run the failed tasks of an execution again, as a new execution with the job's active revision","scope":"jobs:create","role":"member","kind":"job"},
   {"id":"jobExecutionTaskList","method":"GET","path":"/jobs/{jobId}/executions/{executionId}/tasks","summary":"List the tasks of an execution","scope":"jobs:get","role":"member","kind":"job"},
   {"id":"jobExecutionTaskGrid","method":"GET","path":"/jobs/{jobId}/executions/{executionId}/tasks/grid","summary":"The status of every task of an execution, one letter each, or of those that changed","scope":"jobs:get","role":"member","kind":"job"},
   {"id":"jobExecutionData","method":"GET","path":"/jobs/{jobId}/executions/{executionId}/data/{token}","summary":"What a running task reads its arguments from","scope":null,"role":"member","kind":"job"},

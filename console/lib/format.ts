@@ -15,6 +15,19 @@ export function ageOf(time: string, nowMs = Date.now()): string {
   return `${Math.floor(seconds / size)}${unit}`;
 }
 
+/** `850 ms`, `12.4 s`, `3m 20s`, `2h 5m`. */
+export function spanText(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes}m ${Math.floor((ms % 60_000) / 1000)}s`;
+  return `${Math.floor(minutes / 60)}h ${minutes % 60}m`;
+}
+
+/** From a time to another, or to now when that is empty. */
+export const durationOf = (from: string, until: string): string =>
+  spanText((until === "" ? Date.now() : Date.parse(until)) - Date.parse(from));
+
 export const timeOf = (time: string): string => (time === "" ? "" : new Date(time).toLocaleString());
 
 export function bytesOf(bytes: number): string {

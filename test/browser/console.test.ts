@@ -8,6 +8,8 @@ import { heading, look, visitConsole } from "./console-visit.ts";
 import { fillSignIn, makeAdmin } from "./people.ts";
 
 const chromium = await openChromium();
+/** The fake machine runs its commands as processes of this machine. */
+const IMAGE = "service/py-app:latest";
 
 describe("the console", { skip: chromium.skip }, () => {
   let platform: TestPlatform;
@@ -98,6 +100,7 @@ describe("the console", { skip: chromium.skip }, () => {
       await page.getByRole("button", { name: "Run", exact: true }).click();
       await page.getByText('"displayName": "main"').waitFor();
       await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "hidden" });
       await page.keyboard.press("?");
       await page.getByRole("dialog", { name: "Keys" }).waitFor();
       await look(page);
@@ -117,6 +120,28 @@ describe("the console", { skip: chromium.skip }, () => {
       await page.getByText("No drives yet").waitFor();
       await platform.call("POST", "/drives", { workspace: "main", body: { metadata: { name: "told" }, spec: {} } });
       await page.getByRole("link", { name: "told" }).waitFor();
+    }));
+
+  test("an execution is a grid: filter, choose a task, see its log, run the failed ones again", () =>
+    visit(async (page) => {
+      const command = ["sh", "-c", "echo task $TASK_INDEX; test $TASK_INDEX != 1"];
+      const job = { metadata: { name: "picky" }, spec: { runtime: { image: IMAGE, memory: 256, command } } };
+      assert.equal((await platform.call("POST", "/jobs", { workspace: "main", body: job })).status, 200);
+      await page.goto(`${platform.app.pagesUrl}/main/jobs/picky?tab=executions`);
+      await page.getByLabel("Tasks", { exact: true }).fill("[{}, {}, {}]");
+      await page.getByRole("button", { name: "Run", exact: true }).click();
+      await page.getByRole("button", { name: "Failed 1" }).click();
+      await page.getByRole("button", { name: "Succeeded 2" }).waitFor();
+      const picture = page.getByRole("slider", { name: "Task" });
+      await picture.press("ArrowRight");
+      assert.equal(await picture.getAttribute("aria-valuetext"), "Task 1, failed");
+      await page.getByText("Ended with exit code 1").waitFor();
+      await page.locator("pre", { hasText: "task 1" }).waitFor();
+      await look(page);
+      await page.getByRole("button", { name: "Timeline" }).click();
+      await page.getByText("0 s", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Rerun failed" }).click();
+      await page.getByRole("button", { name: "Succeeded 1" }).waitFor();
     }));
 
   test("pages that are no kind: images, logs, usage, nodes and access; a key is shown once and works", () =>

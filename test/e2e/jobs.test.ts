@@ -75,6 +75,19 @@ await onEachDatabase(
       assert.equal((await call("GET", "/jobs/quick/executions/none/tasks/grid")).status, 404);
     });
 
+    test("failed tasks run again with their arguments, as an execution of their own", async () => {
+      await make("/jobs", "picky", { runtime: { image, memory: 256, command: shell("test $TASK_INDEX != 1") } });
+      const id = await run("picky", { tasks: [{ a: 0 }, { a: 1 }, { a: 2 }] });
+      assert.equal((await ended("picky", id)).stats.failure, 1);
+      const again = await call("POST", `/jobs/picky/executions/${id}/rerun`);
+      assert.equal(again.status, 200, JSON.stringify(again.body));
+      assert.deepEqual(again.body.tasks, [{ a: 1 }]);
+      const { status, stats } = await ended("picky", again.body.executionId);
+      assert.deepEqual([status, stats.total], ["succeeded", 1], "it is the first task there");
+      const none = await call("POST", `/jobs/picky/executions/${again.body.executionId}/rerun`);
+      assert.deepEqual([none.status, /No task .* is failed/.test(none.body.message)], [409, true]);
+    });
+
     test("tasks run, and the execution says so", async () => {
       const answer = await call("POST", "/jobs/quick/executions", { body: { tasks: [{ a: 1 }, { a: 2 }, { a: 3 }] } });
       assert.equal(answer.body.jobId, "quick");

@@ -1,9 +1,11 @@
-/** The executions of a job: run tasks, see how far they are, cancel. */
+/** The executions of a job: run tasks, see how far they are. */
 import { useState } from "preact/hooks";
-import { call } from "../../api/call.ts";
-import { queries, useAction, useAnswer } from "../../api/query.ts";
+import { type Execution, runTasks, useExecutions } from "../../api/executions.ts";
+import { useRefusal } from "../../api/overview.ts";
+import { useAction } from "../../api/query.ts";
 import type { Workload } from "../../api/workload.ts";
-import { ageOf } from "../../lib/format.ts";
+import { ageOf, durationOf } from "../../lib/format.ts";
+import { here, queryOf, setQuery } from "../../lib/location.ts";
 import { toneOf } from "../../lib/tones.ts";
 import { fromYaml } from "../../lib/yaml.ts";
 import { Table } from "../../table/table.tsx";
@@ -11,38 +13,23 @@ import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Field } from "../../ui/field.tsx";
 import { Blank, Failure, Loading } from "../../ui/notice.tsx";
-import { say } from "../../ui/toast.tsx";
-import { Tasks } from "./tasks.tsx";
+import { ExecutionView } from "./execution.tsx";
 
-interface Execution {
-  metadata: { id: string; createdAt: string; startedAt?: string; completedAt?: string };
-  status: string;
-  stats: { total: number; success: number; failure: number; cancelled: number; running: number };
-}
-
-const EVERY_MS = 2000;
 const BEGIN = "- {}\n";
 
-export function ExecutionsTab({ workload: { workspace, name } }: { workload: Workload }) {
-  const path = `/jobs/${encodeURIComponent(name)}/executions`;
-  const key = ["executions", workspace, name];
-  const { data, error } = useAnswer({
-    key,
-    everyMs: EVERY_MS,
-    ask: async (signal) => (await call<{ data: Execution[] }>({ path, workspace, signal })).data,
-  });
+export function ExecutionsTab({ workload }: { workload: Workload }) {
+  const id = queryOf("execution");
+  return id === "" ? <Executions job={workload} /> : <ExecutionView key={id} job={workload} id={id} />;
+}
+
+function Executions({ job }: { job: Workload }) {
+  const { workspace, name } = job;
+  const { data, error } = useExecutions(job);
   const [tasks, setTasks] = useState(BEGIN);
-  const [shown, setShown] = useState<string | null>(null);
-  const start = useAction(async () => {
-    await call({ method: "POST", path, body: { tasks: await fromYaml(tasks) }, workspace });
-    await queries.invalidateQueries({ queryKey: key });
-  });
-  const cancel = useAction(async (id: string) => {
-    await call({ method: "DELETE", path: `${path}/${id}`, workspace });
-    say("The execution is being cancelled.");
-    await queries.invalidateQueries({ queryKey: key });
-  });
-  const failure = error ?? start.error ?? cancel.error;
+  const refusal = useRefusal(workspace, "jobExecutionCreate");
+  const start = useAction(async () => setQuery({ execution: await runTasks(job, await fromYaml(tasks)) }));
+  const failure = error ?? start.error;
+  const linkOf = (id: string): string => `${here.value.pathname}?tab=executions&execution=${encodeURIComponent(id)}`;
   return (
     <div class="stack">
       <Field
@@ -53,7 +40,7 @@ export function ExecutionsTab({ workload: { workspace, name } }: { workload: Wor
         hint="A YAML list: one entry of arguments for each task."
       />
       <div class="row">
-        <Button kind="main" busy={start.busy} onClick={() => void start.run(null)}>
+        <Button kind="main" busy={start.busy} unable={refusal} onClick={() => void start.run(null)}>
           Run
         </Button>
       </div>
@@ -66,36 +53,28 @@ export function ExecutionsTab({ workload: { workspace, name } }: { workload: Wor
           rows={data}
           keyOf={({ metadata }) => metadata.id}
           columns={[
-            { title: "Execution", look: "name", cell: ({ metadata }) => <code>{metadata.id}</code> },
+            {
+              title: "Execution",
+              look: "name mono",
+              cell: ({ metadata: { id } }) => <a href={linkOf(id)}>{id}</a>,
+            },
             { title: "Status", cell: ({ status }) => <Badge tone={toneOf(status)}>{status}</Badge> },
             { title: "Tasks", look: "wide", cell: statsOf },
+            { title: "Took", look: "wide age", cell: ({ metadata }) => tookOf(metadata) },
             { title: "Age", look: "age", cell: ({ metadata }) => ageOf(metadata.createdAt) },
-            {
-              title: "Actions",
-              cell: ({ metadata: { id, completedAt } }) => (
-                <span class="row">
-                  <Button kind="bare" onClick={() => setShown(id)}>
-                    Tasks
-                  </Button>
-                  {completedAt === undefined ? (
-                    <Button kind="bare" onClick={() => void cancel.run(id)}>
-                      Cancel
-                    </Button>
-                  ) : null}
-                </span>
-              ),
-            },
           ]}
         />
       ) : null}
-      {shown === null ? null : <Tasks key={shown} path={`${path}/${shown}/tasks`} workspace={workspace} />}
     </div>
   );
 }
 
+const tookOf = ({ startedAt, completedAt }: Execution["metadata"]): string =>
+  startedAt && completedAt ? durationOf(startedAt, completedAt) : "";
+
 const statsOf = ({ stats: { total, success, failure, running } }: Execution): string =>
   [
-    `${success} of ${total} done`,
+    `${success.toLocaleString("en")} of ${total.toLocaleString("en")} done`,
     ...(running > 0 ? [`${running} running`] : []),
-    ...(failure > 0 ? [`${failure} failed`] : []),
+    ...(failure > 0 ? [`${failure.toLocaleString("en")} failed`] : []),
   ].join(", ");

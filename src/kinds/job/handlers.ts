@@ -15,11 +15,13 @@ import {
   executionCreate,
   executionGet,
   executionList,
+  executionRerun,
   INLINE_TASKS_MAX,
   INLINE_UNASKED_MAX,
   taskGrid,
   taskList,
 } from "./operations.ts";
+import { argumentsAgain } from "./rerun.ts";
 import { asTriggered } from "./triggered.ts";
 
 export const executionHandlers: readonly Implementation[] = [
@@ -38,13 +40,27 @@ export const executionHandlers: readonly Implementation[] = [
       },
       deps,
     );
-    return {
-      executionId: row.id,
-      id: row.id,
-      jobId: job.name,
-      workspaceId: job.workspace,
-      ...(tasks.length <= INLINE_TASKS_MAX ? { tasks } : {}),
-    };
+    return createdToWire(row, job, tasks);
+  }),
+
+  implement(executionRerun, async (call, deps) => {
+    const job = await jobOf(call, deps);
+    const before = await executionOf(call, deps);
+    const { statuses = ["failed" as const], executionId, allowQueue } = call.body ?? {};
+    const tasks = await argumentsAgain(before, statuses, deps);
+    const row = await createExecution(
+      job,
+      {
+        cause: "api",
+        ...{ tasks, allowQueue, env: deps.store.executions.envOf(before) },
+        ...(before.memory_override === null ? {} : { memory: before.memory_override }),
+        ...{ maxRetries: before.max_retries, timeoutS: before.timeout_s },
+        slot: executionId === undefined ? null : clientSlot(job, executionId),
+        createdBy: call.caller.displayName,
+      },
+      deps,
+    );
+    return createdToWire(row, job, tasks);
   }),
 
   implement(executionList, async (call, deps) => {
@@ -106,6 +122,14 @@ export const executionHandlers: readonly Implementation[] = [
 
   executionDataHandler,
 ];
+
+const createdToWire = (row: ExecutionRow, job: Resource, tasks: readonly unknown[]) => ({
+  executionId: row.id,
+  id: row.id,
+  jobId: job.name,
+  workspaceId: job.workspace,
+  ...(tasks.length <= INLINE_TASKS_MAX ? { tasks: [...tasks] } : {}),
+});
 
 const isAscending = (sort: Sort | undefined): boolean => sort?.endsWith(":asc") === true;
 

@@ -86,6 +86,20 @@ const cursor = z.string().optional();
 const sort = z.enum(SORTS).optional();
 const q = z.string().optional();
 
+const executionName = z
+  .string()
+  .regex(/^[\w.:-]{1,128}$/, "must be letters, digits, '.', '_', ':' and '-', at most 128")
+  .optional()
+  .describe("A name of your own: the same again answers with the same execution.");
+const allowQueue = z.boolean().optional().describe("Default true; false = 429 when the tasks would have to wait.");
+const created = z.object({
+  executionId: z.string(),
+  id: z.string(),
+  jobId: z.string(),
+  workspaceId: z.string(),
+  tasks: z.array(z.unknown()).optional(),
+});
+
 export const executionCreate = defineOperation({
   ...shared,
   id: "jobExecutionCreate",
@@ -112,22 +126,32 @@ export const executionCreate = defineOperation({
       .refine((env) => Object.keys(env).length <= ENVS_MAX, `must not have more than ${ENVS_MAX} variables`)
       .optional(),
     memory: z.int().positive().optional().describe("MB of each task; not above the job's."),
-    executionId: z
-      .string()
-      .regex(/^[\w.:-]{1,128}$/, "must be letters, digits, '.', '_', ':' and '-', at most 128")
-      .optional()
-      .describe("A name of your own: the same again answers with the same execution."),
-    allowQueue: z.boolean().optional().describe("Default true; false = 429 when the tasks would have to wait."),
+    executionId: executionName,
+    allowQueue,
   }),
   bodyOptional: true,
   bodyBytesMax: BODY_BYTES_MAX,
-  response: z.object({
-    executionId: z.string(),
-    id: z.string(),
-    jobId: z.string(),
-    workspaceId: z.string(),
-    tasks: z.array(z.unknown()).optional(),
+  response: created,
+});
+
+export const executionRerun = defineOperation({
+  ...shared,
+  id: "jobExecutionRerun",
+  method: "POST",
+  path: `${item}/rerun`,
+  summary: "Run the failed tasks of an execution again, as a new execution with the job's active revision",
+  scope: "jobs:create",
+  body: z.looseObject({
+    statuses: z
+      .array(z.enum(["failed", "cancelled", "succeeded"]))
+      .min(1)
+      .optional()
+      .describe("Which tasks; `failed` when left out."),
+    executionId: executionName,
+    allowQueue,
   }),
+  bodyOptional: true,
+  response: created,
 });
 
 export const executionList = defineOperation({
@@ -279,6 +303,7 @@ export const executionOperations: readonly Operation[] = [
   executionList,
   executionGet,
   executionCancel,
+  executionRerun,
   taskList,
   taskGrid,
   executionData,

@@ -1750,6 +1750,18 @@ class Api:
         """Cancel an execution: what has not started never will, what runs may finish. `DELETE /v0/jobs/{jobId}/executions/{executionId}`"""
         return cast("types.JobExecutionListItem", self._caller.call("DELETE", f'/jobs/{segment("jobId", job_id)}/executions/{segment("executionId", execution_id)}', timeout=timeout))
 
+    def job_execution_rerun(
+        self,
+        job_id: str,
+        execution_id: str,
+        body: Optional[types.JobExecutionRerunBody] = None,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.JobExecutionCreateResult:
+        """Run the failed tasks of an execution again, as a new execution with the job's active revision. `POST /v0/jobs/{jobId}/executions/{executionId}/rerun`"""
+        return cast("types.JobExecutionCreateResult", self._caller.call("POST", f'/jobs/{segment("jobId", job_id)}/executions/{segment("executionId", execution_id)}/rerun', body=body, timeout=timeout, idempotency_key=idempotency_key))
+
     def job_execution_task_list(
         self,
         job_id: str,

@@ -1216,6 +1216,15 @@ class JobExecutionListItemStats(TypedDict):
     running: float
 
 
+class JobExecutionRerunBody(TypedDict):
+    #: Which tasks; `failed` when left out.
+    statuses: NotRequired[List[Literal["failed", "cancelled", "succeeded"]]]
+    #: A name of your own: the same again answers with the same execution.
+    executionId: NotRequired[str]
+    #: Default true; false = 429 when the tasks would have to wait.
+    allowQueue: NotRequired[bool]
+
+
 class JobExecutionTaskGridResult(TypedDict):
     executionId: str
     status: Literal["queued", "pending", "running", "cancelling", "cancelled", "failed", "succeeded", "timeout"]

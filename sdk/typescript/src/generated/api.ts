@@ -77,6 +77,7 @@ import type {
   JobExecutionCreateResult,
   JobExecutionDataResult,
   JobExecutionListItem,
+  JobExecutionRerunBody,
   JobExecutionTaskGridResult,
   JobExecutionTaskListItem,
   JobInput,
@@ -1126,6 +1127,8 @@ export interface Api {
     } }): Promise<JobExecutionListItem>;
   /** Cancel an execution: what has not started never will, what runs may finish. `DELETE /v0/jobs/{jobId}/executions/{executionId}` */
   jobExecutionDelete(input: CallOptions & { params: { jobId: string; executionId: string } }): Promise<JobExecutionListItem>;
+  /** Run the failed tasks of an execution again, as a new execution with the job's active revision. `POST /v0/jobs/{jobId}/executions/{executionId}/rerun` */
+  jobExecutionRerun(input: CallOptions & { params: { jobId: string; executionId: string }; body?: JobExecutionRerunBody }): Promise<JobExecutionCreateResult>;
   /** List the tasks of an execution. `GET /v0/jobs/{jobId}/executions/{executionId}/tasks` */
   jobExecutionTaskList(input: CallOptions & { params: { jobId: string; executionId: string }; query?: {
       cursor?: string | undefined;

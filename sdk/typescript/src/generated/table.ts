@@ -165,6 +165,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   jobExecutionList: { method: "GET", path: "/jobs/{jobId}/executions", paged: true },
   jobExecutionGet: { method: "GET", path: "/jobs/{jobId}/executions/{executionId}" },
   jobExecutionDelete: { method: "DELETE", path: "/jobs/{jobId}/executions/{executionId}" },
+  jobExecutionRerun: { method: "POST", path: "/jobs/{jobId}/executions/{executionId}/rerun" },
   jobExecutionTaskList: { method: "GET", path: "/jobs/{jobId}/executions/{executionId}/tasks", paged: true },
   jobExecutionTaskGrid: { method: "GET", path: "/jobs/{jobId}/executions/{executionId}/tasks/grid" },
   jobExecutionData: { method: "GET", path: "/jobs/{jobId}/executions/{executionId}/data/{token}" },

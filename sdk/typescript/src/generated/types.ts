@@ -2397,6 +2397,16 @@ export interface JobExecutionListItem {
   }[] | undefined;
 }
 
+/** The body of jobExecutionRerun. */
+export interface JobExecutionRerunBody {
+  /** Which tasks; `failed` when left out. */
+  statuses?: ("failed" | "cancelled" | "succeeded")[] | undefined;
+  /** A name of your own: the same again answers with the same execution. */
+  executionId?: string | undefined;
+  /** Default true; false = 429 when the tasks would have to wait. */
+  allowQueue?: boolean | undefined;
+}
+
 /** The answer of jobExecutionTaskGrid. */
 export interface JobExecutionTaskGridResult {
   executionId: string;
