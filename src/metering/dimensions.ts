@@ -50,6 +50,7 @@ export const EXTRA_DIMENSIONS = {
   model_requests_count: { resourceType: "model", unit: "count" },
   model_unpriced_requests_count: { resourceType: "model", unit: "count" },
   model_estimated_requests_count: { resourceType: "model", unit: "count" },
+  model_cache_hits_count: { resourceType: "model", unit: "count" },
   model_provider_cost_usd: { resourceType: "model", unit: "usd" },
   drive_storage_gbs: { resourceType: "drive", unit: "gbs" },
   sandbox_egress_gb: { resourceType: "sandbox", unit: "gb" },

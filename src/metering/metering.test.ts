@@ -275,6 +275,7 @@ function suite(database: TestDatabase): void {
       costNanoUsd: 1_500_000,
       priced: true,
       estimated: false,
+      fromCache: false,
       inputTokens: 100,
       outputTokens: 20,
       cachedInputTokens: 0,

@@ -35,6 +35,7 @@ export interface ModelAmounts {
   requests: number;
   unpricedRequests: number;
   estimatedRequests: number;
+  cacheHits: number;
   inputTokens: number;
   outputTokens: number;
   cachedInputTokens: number;
@@ -46,6 +47,7 @@ const AMOUNTS: Record<keyof ModelAmounts, ModelCount> = {
   requests: "model_requests_count",
   unpricedRequests: "model_unpriced_requests_count",
   estimatedRequests: "model_estimated_requests_count",
+  cacheHits: "model_cache_hits_count",
   inputTokens: "model_input_tokens_count",
   outputTokens: "model_output_tokens_count",
   cachedInputTokens: "model_cached_tokens_count",
@@ -159,6 +161,7 @@ const amountsOf = (quantities: ReadonlyMap<string, bigint>): ModelAmounts => {
     requests: amount("requests"),
     unpricedRequests: amount("unpricedRequests"),
     estimatedRequests: amount("estimatedRequests"),
+    cacheHits: amount("cacheHits"),
     inputTokens: amount("inputTokens"),
     outputTokens: amount("outputTokens"),
     cachedInputTokens: amount("cachedInputTokens"),

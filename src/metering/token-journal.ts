@@ -35,6 +35,8 @@ const modelTokens = z.object({
   priced: z.boolean(),
   /** True when the provider did not report all of the usage. Absent in lines of older versions. */
   estimated: z.boolean().default(false),
+  /** True when the answer was kept by the platform. Absent in lines of older versions. */
+  fromCache: z.boolean().default(false),
   startedAtMs: z.number(),
 });
 
@@ -146,10 +148,20 @@ function end(file: JournalFile): void {
 
 /** Writes these fields only: callers may pass objects with more. */
 function lineOf(tokens: ModelTokens): string {
-  const { requestId, accountId, workspace, model, modelUid, subject, priced, estimated, startedAtMs } = tokens;
+  const { requestId, accountId, workspace, model, modelUid, subject, priced, estimated, fromCache, startedAtMs } =
+    tokens;
   const { inputTokens, outputTokens, cachedInputTokens, costNanoUsd } = tokens;
   const who = { requestId, accountId, workspace, model, modelUid, subject };
-  const amounts = { inputTokens, outputTokens, cachedInputTokens, costNanoUsd, priced, estimated, startedAtMs };
+  const amounts = {
+    inputTokens,
+    outputTokens,
+    cachedInputTokens,
+    costNanoUsd,
+    priced,
+    estimated,
+    fromCache,
+    startedAtMs,
+  };
   return `${JSON.stringify({ ...who, ...amounts } satisfies ModelTokens)}\n`;
 }
 

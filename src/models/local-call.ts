@@ -1,3 +1,4 @@
+/** Calls that are answered without a network. */
 import type { Clock } from "../lib/time/clock.ts";
 import type { AnswerSink, RunningCall, WireRequest } from "./provider-call.ts";
 import type { LocalAnswer, LocalRequest } from "./providers/local-answer.ts";
@@ -12,24 +13,40 @@ export function localCall(
   { method, path, body }: WireRequest,
   sink: AnswerSink,
 ): RunningCall {
-  return new LocalCall(sink, answer({ method, path, body: body ?? Buffer.alloc(0), nowMs: clock.now() }));
+  const { status, contentType, chunks } = answer({
+    ...{ method, path },
+    body: body ?? Buffer.alloc(0),
+    nowMs: clock.now(),
+  });
+  const [only = ""] = chunks;
+  const length = chunks.length === 1 ? ["Content-Length", String(Buffer.byteLength(only))] : [];
+  return replay({ status, headers: ["Content-Type", contentType, ...length], chunks: chunks.map(bytesOf) }, sink);
 }
+
+const bytesOf = (text: string): Buffer => Buffer.from(text);
+
+/** An answer that is there already. */
+export interface ReadyAnswer {
+  status: number;
+  headers: string[];
+  chunks: readonly Buffer[];
+}
+
+export const replay = (answer: ReadyAnswer, sink: AnswerSink): RunningCall => new LocalCall(sink, answer);
 
 class LocalCall implements RunningCall {
   readonly sent = true;
   readonly #sink: AnswerSink;
-  readonly #chunks: string[];
+  readonly #chunks: readonly Buffer[];
   #next = 0;
   #mode: "running" | "paused" | "over" = "running";
   #scheduled: NodeJS.Immediate | null = null;
 
-  constructor(sink: AnswerSink, { status, contentType, chunks }: LocalAnswer) {
+  constructor(sink: AnswerSink, { status, headers, chunks }: ReadyAnswer) {
     this.#sink = sink;
     this.#chunks = chunks;
     this.#scheduled = setImmediate(() => {
-      const [only = ""] = chunks;
-      const length = chunks.length === 1 ? ["Content-Length", String(Buffer.byteLength(only))] : [];
-      sink.onHead(status, ["Content-Type", contentType, ...length]);
+      sink.onHead(status, headers);
       this.#turn();
     });
   }
@@ -59,7 +76,7 @@ class LocalCall implements RunningCall {
     const chunk = this.#chunks[this.#next];
     if (chunk !== undefined) {
       this.#next += 1;
-      this.#sink.onData(Buffer.from(chunk));
+      this.#sink.onData(chunk);
       if (this.#next < this.#chunks.length) {
         this.#sink.onReadEnd();
         this.#schedule();

@@ -12,6 +12,7 @@ import { brandWords, headerRules } from "../http/header-rules.ts";
 import { type PlatformResponseOptions, respondError } from "../http/platform-response.ts";
 import { NO_PROXIES } from "../lib/network/proxies.ts";
 import { at } from "../lib/untrusted-json.ts";
+import { AnswerCache, type KeptAnswer } from "./answer-cache.ts";
 import { writeJson, writeWhole } from "./answer-writer.ts";
 import { HeldBytes, ModelCaller } from "./caller.ts";
 import { type ClientCall, describeCall } from "./client-call.ts";
@@ -70,6 +71,8 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     upstreams,
     upstreamOf: (candidate) => upstreamOf(candidate, upstreams, deps),
     labelsOf: (candidate, requestId, attempts) => labelsOf(candidate, requestId, attempts, headerNames),
+    cache: new AnswerCache(() => deps.clock.now()),
+    cacheLabels: ({ found }) => cacheLabels(found, deps.clock.now(), headerNames),
   };
   return {
     upstreams,
@@ -274,6 +277,7 @@ interface HeaderNames {
   mock: string[];
   policy: string[];
   estimated: string[];
+  cache: string[];
 }
 
 function namesOf(words: readonly string[]): HeaderNames {
@@ -285,6 +289,7 @@ function namesOf(words: readonly string[]): HeaderNames {
     mock: named("mock"),
     policy: named("policy"),
     estimated: named("estimated"),
+    cache: named("cache"),
   };
 }
 
@@ -300,5 +305,12 @@ function labelsOf(
   for (const name of names.requestId) labels.push(name, requestId);
   if (attempts > 1) for (const name of names.attempts) labels.push(name, String(attempts));
   if (provider.local) for (const name of names.mock) labels.push(name, "true");
+  return labels;
+}
+
+/** Whether the answer was kept, and how many seconds ago. */
+function cacheLabels(found: KeptAnswer | null, nowMs: number, names: HeaderNames): string[] {
+  const labels = names.cache.flatMap((name) => [name, found ? "hit" : "miss"]);
+  if (found) labels.push("age", String(Math.max(0, Math.floor((nowMs - found.keptAtMs) / 1000))));
   return labels;
 }

@@ -1,4 +1,5 @@
 /** What the engine is told about a model and its surroundings. Plain data: whoever wires it reads the store. */
+import type { CacheRules } from "../contract/model-cache.ts";
 import type { ModelPrices } from "../contract/model-prices.ts";
 
 export interface ModelRecord {
@@ -42,6 +43,8 @@ export interface ResolvedModel {
   /** Null when the model names none. */
   connection: ProviderConnection | null;
   policies: readonly PolicyRecord[];
+  /** Answers are kept for requests that are the same. */
+  cache?: CacheRules | undefined;
   /** Prices of this model; the price book's when absent. */
   prices?: ModelPrices | undefined;
 }

@@ -19,6 +19,8 @@ export interface ModelUsage extends TokenUsage, LedgerName {
   costNanoUsd: number;
   /** False when nobody knows a price, and the cost of zero says nothing. */
   priced: boolean;
+  /** True when the answer was kept: no provider was asked. */
+  fromCache: boolean;
   /** Status of the answer; 0 when none came. */
   status: number;
   outcome: "completed" | "failed" | "interrupted" | "aborted";

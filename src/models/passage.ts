@@ -5,6 +5,7 @@
 import { GATEWAY_ERRORS, GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import { admitRequest } from "./admission.ts";
+import { type AnswerCache, AnswerRecorder, type CacheUse, keptUpstream, useCache } from "./answer-cache.ts";
 import { openAnswer, streamFailure } from "./answer-writer.ts";
 import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
 import { type ExchangeJudge, type ExchangeResult, ModelExchange, type OpenedBody } from "./exchange.ts";
@@ -15,7 +16,7 @@ import { costNanoUsd } from "./price-book.ts";
 import { NO_USAGE } from "./providers/token-usage.ts";
 import { judge, type RetryVerdict } from "./retry.ts";
 import { OUTPUT_RESERVE_DEFAULT, type Reservation } from "./token-budget.ts";
-import { type UpstreamCandidate, type UpstreamRequest, upstreamRequest } from "./upstream-request.ts";
+import { baseUrlOf, type UpstreamCandidate, type UpstreamRequest, upstreamRequest } from "./upstream-request.ts";
 import { providerFailure, type Upstream, type Upstreams } from "./upstreams.ts";
 import { type MeteredUsage, UsageMeter } from "./usage-meter.ts";
 
@@ -27,6 +28,9 @@ export interface PassageEngine {
   upstreams: Upstreams;
   upstreamOf(candidate: UpstreamCandidate): Upstream;
   labelsOf(candidate: UpstreamCandidate, requestId: string, attempts: number): string[];
+  cache: AnswerCache;
+  /** The field that says how the cache was used. */
+  cacheLabels(use: CacheUse): string[];
 }
 
 type Collected = Extract<ExchangeResult, { kind: "collected" }>;
@@ -49,9 +53,12 @@ interface Attempt {
   number: number;
   meter: UsageMeter;
   reservation: Reservation | null;
+  /** Null for a model, or a request, without a cache. */
+  cached: CacheUse | null;
+  recorder: AnswerRecorder | null;
 }
 
-type Metered = Pick<Attempt, "call" | "candidate" | "reservation">;
+type Metered = Pick<Attempt, "call" | "candidate" | "reservation"> & Partial<Pick<Attempt, "cached">>;
 
 export class Passage {
   readonly #engine: PassageEngine;
@@ -118,13 +125,18 @@ export class Passage {
     let reservation: Reservation | null = null;
     this.#asked ??= candidate.resolved;
     try {
-      const upstream = this.#engine.upstreamOf(candidate);
-      const request = upstreamRequest(asked, candidate, upstream.basePath);
+      const provider = this.#engine.upstreamOf(candidate);
+      const request = upstreamRequest(asked, candidate, provider.basePath);
       const call = request.front?.call ?? asked;
       if (candidate.resolved.policies.length > 0) reservation = await this.#admit(call, candidate);
+      const cached = candidate.resolved.cache ? this.#useCache(call, candidate, request) : null;
+      const recorder = cached?.found === null ? new AnswerRecorder() : null;
+      const upstream = cached?.found
+        ? keptUpstream(provider.basePath, cached.found)
+        : (recorder?.record(provider) ?? provider);
       for (let number = 1; ; number += 1) {
         const meter = new UsageMeter(request.dialect);
-        const attempt = { call, candidate, upstream, request, hasNext, number, meter, reservation };
+        const attempt = { call, candidate, upstream, request, hasNext, number, meter, reservation, cached, recorder };
         const failed = await this.#send(attempt);
         if (!failed) return null;
         const verdict = this.#judge(attempt, failed.collected, isHopeless(failed.error));
@@ -147,6 +159,18 @@ export class Passage {
   #admit(call: ClientCall, { resolved }: UpstreamCandidate): Promise<Reservation | null> {
     const tokens = () => (call.dialect.free ? null : { input: estimateInputTokens(call), output: outputLimit(call) });
     return admitRequest({ workspace: this.#target.workspace, resolved, tokens }, this.#engine.deps);
+  }
+
+  #useCache(call: ClientCall, candidate: UpstreamCandidate, request: UpstreamRequest): CacheUse | null {
+    const { resolved, provider } = candidate;
+    const { workspace, subject } = this.#target;
+    const rules = resolved.cache;
+    if (!rules) return null;
+    const baseUrl = provider.local ? provider.name : baseUrlOf(candidate);
+    return useCache(this.#engine.cache, {
+      ...{ call, request, rules, workspace, subject, baseUrl },
+      ledger: resolved.ledger,
+    });
   }
 
   /** The request ends with what the last model left behind. */
@@ -189,8 +213,8 @@ export class Passage {
   }
 
   #judgeOf(attempt: Attempt): ExchangeJudge {
-    const { labelsOf, deps } = this.#engine;
-    const { candidate, request, meter } = attempt;
+    const { labelsOf, cacheLabels, cache, deps } = this.#engine;
+    const { candidate, request, meter, cached, recorder } = attempt;
     return {
       collects: (status, headers) => {
         this.#firstByteMs ??= deps.clock.now() - this.#startedAtMs;
@@ -206,6 +230,7 @@ export class Passage {
       open: (status, headers) => {
         this.#status = status;
         const labels = labelsOf(candidate, this.#target.requestId, this.#attempts);
+        if (cached) labels.push(...cacheLabels(cached));
         this.#body = openAnswer(status, headers, {
           request,
           meter,
@@ -219,7 +244,10 @@ export class Passage {
       almostDone: () => this.#tell("note", attempt, "interrupted", this.#metered(attempt)),
       complete: () => {
         if (this.#status >= 400) return this.#record(attempt, "failed", NOTHING);
-        return this.#record(attempt, this.#body?.pipe.broke ? "interrupted" : "completed", this.#metered(attempt));
+        const outcome = this.#body?.pipe.broke ? "interrupted" : "completed";
+        const answer = outcome === "completed" ? recorder?.take() : null;
+        if (answer && cached?.found === null) cache.keep(this.#target.workspace, cached.key, answer);
+        return this.#record(attempt, outcome, this.#metered(attempt));
       },
       failed: (pipe, error) => pipe.fail(streamFailure(providerFailure(error, candidate.provider.title, true))),
     };
@@ -248,7 +276,8 @@ export class Passage {
     });
   }
 
-  #metered({ meter, call }: Pick<Attempt, "meter" | "call">): MeteredUsage {
+  #metered({ meter, call, cached }: Pick<Attempt, "meter" | "call" | "cached">): MeteredUsage {
+    if (cached?.found) return NOTHING; // the provider was not asked
     const metered = meter.result((bytesPerToken) => estimateInputTokens(call, bytesPerToken));
     const { laterMember } = call.dialect;
     if (!metered.estimated || laterMember === undefined || call.member(laterMember) !== true) return metered;
@@ -272,7 +301,7 @@ export class Passage {
 
   #tell(
     how: "note" | "record",
-    { call, candidate }: Metered,
+    { call, candidate, cached }: Metered,
     outcome: ModelUsage["outcome"],
     { usage, estimated }: MeteredUsage,
   ): void {
@@ -291,6 +320,7 @@ export class Passage {
         providerModel: candidate.model,
         costNanoUsd: prices ? costNanoUsd(prices, usage) : 0,
         priced: prices !== null,
+        fromCache: Boolean(cached?.found),
         status: this.#status,
         stream: call.stream,
         attempts: this.#attempts,

@@ -1,5 +1,6 @@
 /** Models with their connections and policies, read from the store and cached until they change. */
 
+import { modelCache } from "../contract/model-cache.ts";
 import { modelPrices } from "../contract/model-prices.ts";
 import { restoreSecrets } from "../contract/secret-fields.ts";
 import { kindNamed } from "../kinds/index.ts";
@@ -45,12 +46,14 @@ export function createStoredModels(store: Store): StoredModels {
     ]);
     if (!home) return null;
     const prices = modelPrices.safeParse(spec.prices);
+    const cache = modelCache.safeParse(spec.cache);
     return {
       model: { name, spec: spec as ModelRecord["spec"] },
       ledger: { accountId: home.accountId, modelUid: resource.uid },
       connection: connection ? connectionOf(connection, store) : null,
       policies: policies.map(policyOf),
       ...(prices.success ? { prices: prices.data } : {}),
+      ...(cache.success ? { cache: cache.data } : {}),
     };
   }
 

@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Registry } from "prom-client";
+import type { CacheRules } from "../../src/contract/model-cache.ts";
 import type { ModelPrices } from "../../src/contract/model-prices.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
@@ -29,6 +30,7 @@ export interface TestModel {
   fallbacks?: string[];
   policies?: PolicyRecord[];
   prices?: ModelPrices;
+  cache?: CacheRules;
   enabled?: boolean;
 }
 
@@ -108,7 +110,7 @@ async function start(
     answerers: {
       model: (down, { workspace, name, path }) => {
         count += 1;
-        const subject = { id: "key-1", type: "api_key" };
+        const subject = { id: down.header("x-test-key") ?? "key-1", type: "api_key" };
         const target = { workspace, model: name, subPath: path === "/" ? "" : path, subject };
         return gateway.handleModelRequest(down, { ...target, requestId: `req-${count}` });
       },
@@ -158,13 +160,14 @@ const NO_WORKLOADS = {
 };
 
 function resolvedOf(name: string, model: TestModel): ResolvedModel {
-  const { type, model: providerModel, endpointName, organization, fallbacks, policies, enabled, prices } = model;
+  const { type, model: providerModel, endpointName, organization, fallbacks, policies, enabled, prices, cache } = model;
   return {
     model: { name, spec: { enabled, runtime: { type, model: providerModel, endpointName, organization }, fallbacks } },
     ledger: { accountId: "account", modelUid: `uid-of-${name}` },
     connection: connectionOf(model),
     policies: policies ?? [],
     prices,
+    cache,
   };
 }
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import { modelCache } from "../../contract/model-cache.ts";
 import { modelPrices } from "../../contract/model-prices.ts";
 import * as workload from "../workload/spec.ts";
 
@@ -35,6 +36,7 @@ export const model = defineKind({
         generation: fields.generation,
       })
       .optional(),
+    cache: modelCache.optional().describe("Answers are kept in memory, for requests that are byte for byte the same."),
     prices: modelPrices
       .optional()
       .describe("What the provider charges, in USD per million tokens; default the price book's."),

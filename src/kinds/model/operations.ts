@@ -10,6 +10,7 @@ const amounts = {
   requests: z.int(),
   unpricedRequests: z.int().describe("Requests to models without a price; their cost counts as 0."),
   estimatedRequests: z.int().describe("Requests whose tokens the provider did not report in full."),
+  cacheHits: z.int().describe("Requests that were answered from the cache (`spec.cache`), without tokens or cost."),
   inputTokens: z.int().describe("Cached ones included."),
   outputTokens: z.int(),
   cachedInputTokens: z.int(),

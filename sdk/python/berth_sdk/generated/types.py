@@ -1413,9 +1413,18 @@ class ModelInputSpec(TypedDict):
     fallbacks: NotRequired[List[str]]
     flavors: NotRequired[List[ModelInputSpecFlavors]]
     runtime: NotRequired[ModelInputSpecRuntime]
+    #: Answers are kept in memory, for requests that are byte for byte the same.
+    cache: NotRequired[ModelInputSpecCache]
     #: What the provider charges, in USD per million tokens; default the price book's.
     prices: NotRequired[ModelInputSpecPrices]
     sandbox: NotRequired[bool]
+
+
+class ModelInputSpecCache(TypedDict):
+    #: How long an answer is given again.
+    ttlSeconds: float
+    #: Whom an answer is given to: the caller who asked first (the default), or every caller of the model.
+    scope: NotRequired[Literal["caller", "model"]]
 
 
 class ModelInputSpecFlavors(TypedDict):
@@ -1483,6 +1492,8 @@ class ModelUsageResultData(TypedDict):
     unpricedRequests: float
     #: Requests whose tokens the provider did not report in full.
     estimatedRequests: float
+    #: Requests that were answered from the cache (`spec.cache`), without tokens or cost.
+    cacheHits: float
     #: Cached ones included.
     inputTokens: float
     outputTokens: float
@@ -1503,6 +1514,8 @@ class ModelUsageResultSummary(TypedDict):
     unpricedRequests: float
     #: Requests whose tokens the provider did not report in full.
     estimatedRequests: float
+    #: Requests that were answered from the cache (`spec.cache`), without tokens or cost.
+    cacheHits: float
     #: Cached ones included.
     inputTokens: float
     outputTokens: float

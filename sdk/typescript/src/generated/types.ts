@@ -2965,6 +2965,13 @@ export interface ModelInput {
       organization?: string | undefined;
       generation?: "mk2" | "mk3" | undefined;
     } | undefined;
+    /** Answers are kept in memory, for requests that are byte for byte the same. */
+    cache?: {
+      /** How long an answer is given again. */
+      ttlSeconds: number;
+      /** Whom an answer is given to: the caller who asked first (the default), or every caller of the model. */
+      scope?: "caller" | "model" | undefined;
+    } | undefined;
     /** What the provider charges, in USD per million tokens; default the price book's. */
     prices?: {
       input: string;
@@ -3022,6 +3029,13 @@ export interface ModelRecord {
       endpointName?: string | undefined;
       organization?: string | undefined;
       generation?: "mk2" | "mk3" | undefined;
+    } | undefined;
+    /** Answers are kept in memory, for requests that are byte for byte the same. */
+    cache?: {
+      /** How long an answer is given again. */
+      ttlSeconds: number;
+      /** Whom an answer is given to: the caller who asked first (the default), or every caller of the model. */
+      scope?: "caller" | "model" | undefined;
     } | undefined;
     /** What the provider charges, in USD per million tokens; default the price book's. */
     prices?: {
@@ -3082,6 +3096,13 @@ export interface ModelUpdate {
       organization?: string | undefined;
       generation?: "mk2" | "mk3" | undefined;
     } | undefined;
+    /** Answers are kept in memory, for requests that are byte for byte the same. */
+    cache?: {
+      /** How long an answer is given again. */
+      ttlSeconds: number;
+      /** Whom an answer is given to: the caller who asked first (the default), or every caller of the model. */
+      scope?: "caller" | "model" | undefined;
+    } | undefined;
     /** What the provider charges, in USD per million tokens; default the price book's. */
     prices?: {
       input: string;
@@ -3113,6 +3134,8 @@ export interface ModelUsageResult {
     unpricedRequests: number;
     /** Requests whose tokens the provider did not report in full. */
     estimatedRequests: number;
+    /** Requests that were answered from the cache (`spec.cache`), without tokens or cost. */
+    cacheHits: number;
     /** Cached ones included. */
     inputTokens: number;
     outputTokens: number;
@@ -3134,6 +3157,8 @@ export interface ModelUsageResult {
     unpricedRequests: number;
     /** Requests whose tokens the provider did not report in full. */
     estimatedRequests: number;
+    /** Requests that were answered from the cache (`spec.cache`), without tokens or cost. */
+    cacheHits: number;
     /** Cached ones included. */
     inputTokens: number;
     outputTokens: number;
