@@ -27,7 +27,7 @@ import { ROOT } from "../lib/root.ts";
 
 const ENTRY = "src/sandboxd/main.ts";
 const SOURCES = [
-  "src/sandboxd/**/*.ts",
+  "src/sandboxd/**/*.{ts,py,cjs}",
   "src/unpack/**/*.ts",
   "src/contract/sandbox-wire.ts",
   "src/lib/**/*.ts",

@@ -27,6 +27,10 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
     if (!url && file === "") throw new Error("there is neither a file nor POSTGRES_URL");
     await runMcpProgram(SQL_SERVER, url ? { url } : { file }, listenAddress());
   },
+  /** argv: the ports to listen on. */
+  async "code-interpreter"(ports) {
+    await (await import("./interpreter/server.ts")).runInterpreter(ports.map(Number));
+  },
   /** argv: the job as JSON. */
   async "build-files"([job = ""]) {
     (await import("./build/build-files.ts")).runBuildFiles(job);

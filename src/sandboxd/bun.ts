@@ -54,12 +54,17 @@ export interface FileSink {
   end(): number | Promise<number>;
 }
 
+export interface Transpiler {
+  transformSync(code: string): string;
+}
+
 interface Bun {
   readonly version: string;
   readonly main: string;
   spawn(argv: string[], options: SpawnOptions): Child;
   SQL: new (url: string, options: { max: number; connectionTimeout: number }) => Sql;
   file(fd: number): { writer(): FileSink };
+  Transpiler: new (options: { loader: "js" | "ts"; target: "node"; replMode: true }) => Transpiler;
   gc(wait: boolean): void;
   shrink(): void;
 }
@@ -70,6 +75,10 @@ export const bunVersion = (): string => bun.version;
 export const spawn = (argv: string[], options: SpawnOptions): Child => bun.spawn(argv, options);
 
 export const fileSink = (fd: number): FileSink => bun.file(fd).writer();
+
+/** Turns code as people type it into a prompt into a script; see interpreter/javascript.ts. */
+export const transpilerForCells = (loader: "js" | "ts"): Transpiler =>
+  new bun.Transpiler({ loader, target: "node", replMode: true });
 
 const SQL_CONNECT_SECONDS = 10;
 

@@ -12,8 +12,9 @@ import type { Daemon } from "./daemon-context.ts";
 import type { UserFiles } from "./files/user/user-files.ts";
 import { createApiServer } from "./http/server.ts";
 import { DAEMON_READY_SIGNAL, INIT_PID_VARIABLE, READY_VARIABLE } from "./init/protocol.ts";
+import { OnDemand } from "./network/on-demand.ts";
 import { createPlatformDoor } from "./network/platform-door.ts";
-import { createPortDoor } from "./network/port-door.ts";
+import { createPortDoor, type Dial } from "./network/port-door.ts";
 import { Environment } from "./process/environment.ts";
 import { LogMirror } from "./process/log-mirror.ts";
 import { ProcessTable } from "./process/table.ts";
@@ -59,7 +60,9 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
     counters[kind] += change;
     trim.begin()();
   };
-  const ports = createPortDoor(count("portConnections"));
+  const onDemand = new OnDemand(environment, processes);
+  const dial: Dial = (port) => onDemand.dial(port);
+  const ports = createPortDoor(dial, count("portConnections"));
   const doors = (config.doors ?? []).map((door) =>
     listening(createPlatformDoor(door, count("doorConnections")), parseListen(door.listen) ?? {}),
   );
@@ -74,7 +77,7 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
     atPath(api, config.apiSocket),
   ]);
   // After the sockets that the gate leads to.
-  if (config.gate) await openGateOf(config, count("portConnections"));
+  if (config.gate) await openGateOf(config, dial, count("portConnections"));
   noteArrival(daemon);
   tellReady(config.readyFd);
   // The caller that waits for READY has work to do first; use that time to load the handlers most requests need next.
@@ -82,12 +85,12 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
 }
 
 /** Loaded only when configured: most sandboxes are reached through a folder. */
-async function openGateOf(config: SandboxdConfig, count: (change: 1 | -1) => void): Promise<void> {
+async function openGateOf(config: SandboxdConfig, dial: Dial, count: (change: 1 | -1) => void): Promise<void> {
   const { gate } = config;
   if (!gate) return;
   const { createGate } = await import("./network/gate.ts");
   const host = process.env[GATE_ADDRESS_VARIABLE];
-  await listening(createGate(gate, config, count), { ...(host ? { host } : {}), port: gate.port });
+  await listening(createGate(gate, config, dial, count), { ...(host ? { host } : {}), port: gate.port });
 }
 
 /** The log folder, or `logs` in the state folder when that is not writable (read-only image, daemon without root). */

@@ -7,9 +7,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from "node:stream";
 import type { Daemon } from "../daemon-context.ts";
 import { ELSEWHERE, FILE_PATHS, ROUTES } from "../routes.ts";
-import { ApiError, errnoOf, toApiError } from "./api-error.ts";
+import { ApiError } from "./api-error.ts";
 import type { Call, Handler } from "./call.ts";
 import { requestPath } from "./call.ts";
+import { fail } from "./fail.ts";
 import { boundHalfOpen } from "./half-open.ts";
 import { sendJson } from "./send.ts";
 
@@ -109,15 +110,6 @@ function match(path: string, method: string, res: ServerResponse): [() => Promis
   }
   const elsewhere = ELSEWHERE.find(({ pattern }) => pattern.test(path));
   throw new ApiError(404, elsewhere?.sentence ?? `The sandbox API has nothing at ${path}.`);
-}
-
-export function fail(res: ServerResponse, error: unknown): void {
-  const failure = error instanceof URIError ? new ApiError(400, "The path is not valid UTF-8.") : toApiError(error);
-  // Once the headers are sent, only closing the connection tells the client of the failure.
-  if (res.headersSent || res.destroyed) return void res.destroy();
-  // Log unexpected errors, but not a client that disconnected.
-  if (!(error instanceof ApiError) && failure.status === 500 && errnoOf(error) !== "ECONNRESET") console.error(error);
-  sendJson(res, failure.status, { error: failure.message });
 }
 
 /** Sets Server-Timing when the headers are written, which is when the duration is known. */

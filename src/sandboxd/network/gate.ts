@@ -6,12 +6,12 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { type GateConfig, HALF_OPEN_MAX, type SandboxdConfig } from "../../contract/sandbox-wire.ts";
 import { openGate } from "../../lib/network/gate/handshake.ts";
 import { pipeBoth } from "./pipe.ts";
-import { dial } from "./port-door.ts";
+import type { Dial } from "./port-door.ts";
 
 type Paths = Pick<SandboxdConfig, "apiSocket" | "controlSocket">;
 type Count = (change: 1 | -1) => void;
 
-export function createGate({ token }: GateConfig, paths: Paths, count: Count): Server {
+export function createGate({ token }: GateConfig, paths: Paths, dial: Dial, count: Count): Server {
   const waiting = new Set<Socket>();
   return createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
     client.on("error", () => client.destroy());

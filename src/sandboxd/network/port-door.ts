@@ -11,14 +11,17 @@ import { pipeBoth } from "./pipe.ts";
 const LINE_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 
-export function createPortDoor(count: (change: 1 | -1) => void): Server {
+/** Connects to a port inside the sandbox. */
+export type Dial = (port: number) => Promise<Socket | Error>;
+
+export function createPortDoor(dial: Dial, count: (change: 1 | -1) => void): Server {
   return createServer({ allowHalfOpen: true }, (client) => {
     client.on("error", () => client.destroy());
-    void serve(client, count);
+    void serve(client, dial, count);
   });
 }
 
-async function serve(client: Socket, count: (change: 1 | -1) => void): Promise<void> {
+async function serve(client: Socket, dial: Dial, count: (change: 1 | -1) => void): Promise<void> {
   const first = await readLine(client);
   if (first === null) return void client.destroy();
   const match = /^PORT (\d{1,5})$/.exec(first.line);

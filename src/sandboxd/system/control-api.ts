@@ -10,9 +10,9 @@ import type { Daemon } from "../daemon-context.ts";
 import { ApiError } from "../http/api-error.ts";
 import type { Call } from "../http/call.ts";
 import { requestPath } from "../http/call.ts";
+import { fail } from "../http/fail.ts";
 import { boundHalfOpen } from "../http/half-open.ts";
 import { sendJson } from "../http/send.ts";
-import { fail } from "../http/server.ts";
 import { servingProcess } from "../process/serving.ts";
 
 export function createControlServer(daemon: Daemon, api: Server): Server {

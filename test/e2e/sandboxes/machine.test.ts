@@ -209,6 +209,29 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
     );
   });
 
+  test("the code interpreter streams what code says, and keeps its variables through sleep", async () => {
+    await create("mind", { runtime: { image: "service/jupyter-server", memory: 512 } });
+    const headers = { "x-service-authorization": `Bearer ${platform.apiKey}` };
+    const execute = (code: string, port = 8888, signal?: AbortSignal): Promise<Response> =>
+      fetch(`${platform.url}/main/sandboxes/mind/port/${port}/execute`, {
+        ...{ method: "POST", headers, ...(signal ? { signal } : {}) },
+        body: JSON.stringify({ code, language: "javascript" }),
+      });
+    const leaving = new AbortController();
+    const answer = await execute("var kept = 6; console.log('begun'); while (true) {}", 8888, leaving.signal);
+    let seen = "";
+    for await (const chunk of answer.body ?? []) {
+      seen += Buffer.from(chunk).toString();
+      if (seen.includes("begun")) break;
+    }
+    leaving.abort();
+    assert.match(await (await execute("kept * 7", 49999)).text(), /"text":"42"/);
+    await reaches("mind", ({ state }) => state === "STANDBY");
+    assert.match(await (await execute("kept")).text(), /"text":"6"/);
+    assert.equal((await inside("mind", "GET", "/port/8889/contexts")).status, 502);
+    assert.equal((await platform.call("DELETE", "/sandboxes/mind")).status, 200);
+  });
+
   test("an unknown image is refused and nothing is stored", async () => {
     const refused = await platform.call("POST", "/sandboxes", {
       body: { metadata: { name: "never" }, spec: { runtime: { image: "no/such" } } },

@@ -12,6 +12,7 @@ import type { Capabilities, CapabilityName } from "../../capabilities/capabiliti
 import type { CallOptions } from "../../dial/endpoint.ts";
 import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
+import { baseEnv } from "../../images/base-names.ts";
 import type { CommandOf } from "../../images/image-command.ts";
 import type { Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
 import { Serial } from "../common/serial.ts";
@@ -225,7 +226,7 @@ export class KubernetesDriver implements Driver {
     signal?.throwIfAborted();
     checkSpec(spec);
     if (spec.snapshot !== undefined) throw new PlatformError("unprocessable", "Driver kubernetes has no snapshots.");
-    const wanted = await this.#withCommand(spec);
+    const wanted = await this.#withCommand({ ...spec, env: { ...this.#ownEnv(spec.image), ...spec.env } });
     const mounts = spec.mounts ?? [];
     try {
       await this.#fleet.clear(spec.uid);
@@ -248,11 +249,19 @@ export class KubernetesDriver implements Driver {
     );
   }
 
-  /** The base image's names lead to the operator's choice; every other name is the kubelet's to find. */
+  /**
+   * The base image, and its names with programs of their own, lead to the operator's choice. Every other name, such as
+   * `node`, is the kubelet's to find.
+   */
   #imageOf(name: string): string {
     const { options, image } = this.#parts;
     const plain = name.replace(/:latest$/, "");
-    return plain === "base-image" || plain === `${options.brand}/base-image` ? (options.baseImage ?? image) : name;
+    const isBase = plain === "base-image" || plain === `${options.brand}/base-image`;
+    return isBase || Object.keys(this.#ownEnv(name)).length > 0 ? (options.baseImage ?? image) : name;
+  }
+
+  #ownEnv(name: string): Record<string, string> {
+    return baseEnv(name, this.#parts.options.brand) ?? {};
   }
 
   /** A workload that is still starting is none yet. */

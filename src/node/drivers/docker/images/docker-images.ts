@@ -1,6 +1,7 @@
 /** Images of the engine, as workloads start from them. */
 import { PlatformError } from "../../../../contract/errors.ts";
 import type { Image } from "../../../capabilities/images.ts";
+import { baseEnv } from "../../../images/base-names.ts";
 import { type DockerImage, imageSchema } from "../engine/answers.ts";
 import { type DockerClient, DockerRefusal } from "../engine/docker-client.ts";
 
@@ -11,9 +12,6 @@ export interface ResolvedImage extends Image {
 }
 
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/** Names of the base image, used alone or after `brand/` or `service/`. */
-export const BASE_NAMES = ["base-image", "node", "py-app", "ts-app"];
-
 /** The base images in the engine, one for each state of the machine's programs. */
 export const baseRepo = (brand: string): string => `${brand}/base-image`;
 
@@ -26,12 +24,6 @@ export interface ImageNames {
   base: string;
   /** Name of this node in the engine. Images that the platform loaded have it before the slash. */
   owner: string;
-}
-
-export function isBase({ brand }: ImageNames, name: string): boolean {
-  const match = /^(?:([^/]+)\/)?([^/:]+):latest$/.exec(normalise(name));
-  if (!match?.[2] || !BASE_NAMES.includes(match[2])) return false;
-  return match[1] === undefined || match[1] === brand || match[1] === "service";
 }
 
 /** Names that a node gives to what it keeps in the engine; no client may ask for those of any node. */
@@ -47,7 +39,11 @@ const REFERENCE = /^[a-z0-9][\w./:-]{0,254}$/i;
 export async function findImage(client: DockerClient, names: ImageNames, name: string): Promise<ResolvedImage | null> {
   const wanted = normalise(name);
   // A command names its program: whatever the base image would start by itself is no part of what it stands for.
-  if (isBase(names, wanted)) return { ...resolved(await need(client, names.base), wanted), argv: [] };
+  const ownEnv = baseEnv(wanted, names.brand);
+  if (ownEnv !== null) {
+    const base = resolved(await need(client, names.base), wanted);
+    return { ...base, env: { ...base.env, ...ownEnv }, argv: [] };
+  }
   if (!REFERENCE.test(wanted) || OWNED.test(wanted) || wanted.startsWith(`${SNAPSHOTS}:`)) return null;
   for (const reference of [`${names.owner}/${wanted}`, wanted]) {
     const found = await lookUp(client, reference);

@@ -1,17 +1,10 @@
 /** Images of the engine, as its driver offers them. */
 import type { Image, Images } from "../../../capabilities/images.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
+import { BASE_NAMES } from "../../../images/base-names.ts";
 import { imagesSchema } from "../engine/answers.ts";
 import { type DockerClient, DockerRefusal } from "../engine/docker-client.ts";
-import {
-  BASE_NAMES,
-  baseRepo,
-  encodePath,
-  findImage,
-  type ImageNames,
-  normalise,
-  type ResolvedImage,
-} from "./docker-images.ts";
+import { baseRepo, encodePath, findImage, type ImageNames, normalise, type ResolvedImage } from "./docker-images.ts";
 import type { LoadImage } from "./load-image.ts";
 
 export interface DockerImagesOptions {

@@ -17,6 +17,7 @@ import {
 import { join } from "node:path";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Image } from "../../../capabilities/images.ts";
+import { BASE_NAMES, baseEnv } from "../../../images/base-names.ts";
 import { Serial } from "../../common/serial.ts";
 import type { RootPart } from "../workload/launch-program.ts";
 import { type BaseImage, openBaseImage, openSkeleton } from "./base-image.ts";
@@ -69,9 +70,6 @@ export interface ImageStoreOptions {
   resolvConf: string;
 }
 
-/** Names of the base image, used alone or after `brand/` or `service/`. */
-const BASE_NAMES = ["base-image", "node", "py-app", "ts-app"];
-
 export function openImageStore({ dir, brand, nodeBinary, resolvConf }: ImageStoreOptions): ImageStore {
   for (const name of ["base", "layers", "names", "notes"]) mkdirSync(join(dir, name), { recursive: true });
   const base = openBaseImage({ dir: join(dir, "base"), brand, ...(nodeBinary ? { nodeBinary } : {}) });
@@ -99,7 +97,7 @@ export function resolveImage(store: ImageStore, name: string): ResolvedImage | n
     const lowers = store.loader ? [...layers, store.loader] : layers;
     return { ...imageOf(loaded), parts: withSkeleton(store, [{ at: "/", lowers }]) };
   }
-  if (!isBase(store, wanted)) return null;
+  if (baseEnv(wanted, store.brand) === null) return null;
   return { ...baseRecord(store, wanted), parts: withSkeleton(store, store.base.parts) };
 }
 
@@ -240,15 +238,9 @@ function readManifest(store: ImageStore, name: string): Manifest | null {
   return manifest;
 }
 
-function isBase({ brand }: ImageStore, name: string): boolean {
-  const match = /^(?:([^/]+)\/)?([^/:]+):latest$/.exec(name);
-  if (!match?.[2] || !BASE_NAMES.includes(match[2])) return false;
-  return match[1] === undefined || match[1] === brand || match[1] === "service";
-}
-
-function baseRecord({ base, createdAt }: ImageStore, name: string): Image {
+function baseRecord({ base, brand, createdAt }: ImageStore, name: string): Image {
   const { digest, env, workDir } = base;
-  return { name, digest, sizeBytes: 0, env, workDir, argv: [], createdAt };
+  return { name, digest, sizeBytes: 0, env: { ...env, ...baseEnv(name, brand) }, workDir, argv: [], createdAt };
 }
 
 /** The base image is several overlays; the folders of a layer that belong to each lie on top of it. */

@@ -1,0 +1,28 @@
+/**
+ * Names of the base image, used alone or after `brand/` or `service/`. Some set variables of their own, among them
+ * `BERTH_SERVE_{port}`: the program that the daemon starts when a client first connects to that port.
+ */
+
+const CODE_INTERPRETER = "code-interpreter";
+/** The ports that clients of code interpreters use. */
+export const INTERPRETER_PORTS = [8888, 49999];
+
+const INTERPRETER_ENV = Object.fromEntries(INTERPRETER_PORTS.map((port) => [`BERTH_SERVE_${port}`, CODE_INTERPRETER]));
+
+const ENV_BY_NAME: Readonly<Record<string, Record<string, string>>> = {
+  "base-image": {},
+  node: {},
+  "py-app": {},
+  "ts-app": {},
+  [CODE_INTERPRETER]: INTERPRETER_ENV,
+  "jupyter-server": INTERPRETER_ENV,
+};
+
+export const BASE_NAMES: readonly string[] = Object.keys(ENV_BY_NAME);
+
+/** The variables of the base image by that name; null when the name is none of the base image. */
+export function baseEnv(name: string, brand: string): Record<string, string> | null {
+  const [, prefix, plain = ""] = /^(?:([^/]+)\/)?([^/:]+)(?::latest)?$/.exec(name) ?? [];
+  const isPlatforms = prefix === undefined || prefix === brand || prefix === "service";
+  return isPlatforms && Object.hasOwn(ENV_BY_NAME, plain) ? (ENV_BY_NAME[plain] ?? null) : null;
+}

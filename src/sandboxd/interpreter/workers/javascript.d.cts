@@ -1,0 +1,3 @@
+/** Imported as text. */
+declare const text: string;
+export = text;
