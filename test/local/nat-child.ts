@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { compileNetwork } from "../../src/kinds/workload/network.ts";
+import type { SourceAddresses, SourceChoice } from "../../src/lib/network/egress/source-addresses.ts";
+import type { WorkloadRules } from "../../src/lib/network/egress/workload-rules.ts";
 import type { Observed, WorkloadSpec } from "../../src/node/workload.ts";
 import { LocalMachine, run } from "./machine.ts";
 
@@ -13,9 +16,13 @@ const ip = (commands: string[], pid?: number): void => {
 };
 
 // Answers every connection with the address it came from, on any address of that namespace.
-const WEB = `require("http").createServer((q, s) => s.end("web for " + q.headers.host)).listen(80, "0.0.0.0"); require("net").createServer(s => s.once("data", () => s.end("no TLS here"))).listen(443, "0.0.0.0");`;
+const WEB = `require("http").createServer((q, s) => s.end("web for " + q.headers.host + " from " + q.socket.remoteAddress)).listen(80, "0.0.0.0"); require("net").createServer(s => s.once("data", () => s.end("no TLS here"))).listen(443, "0.0.0.0");`;
 const server = `require("net").createServer(s => s.end("seen as " + s.remoteAddress)).listen(7000, "0.0.0.0", () => console.log("up"))`;
-const internet = spawn("unshare", ["-n", process.execPath, "-e", WEB + server], {
+// The same over UDP, over IPv6, and for a connection that stays open.
+const UDP = `for (const [type, address] of [["udp4", "0.0.0.0"], ["udp6", "::"]]) { const u = require("dgram").createSocket({ type, ipv6Only: type === "udp6" }); u.on("error", () => {}); u.on("message", (_, from) => u.send("seen as " + from.address, from.port, from.address)); u.bind(7000, address); }`;
+const SIX = `require("net").createServer(s => s.end("seen as " + s.remoteAddress)).on("error", () => {}).listen({ port: 7000, host: "::", ipv6Only: true });`;
+const STAYS = `require("net").createServer(s => { s.on("error", () => {}); s.write("hello "); setInterval(() => s.write("."), 100); }).listen(7001, "0.0.0.0");`;
+const internet = spawn("unshare", ["-n", process.execPath, "-e", WEB + UDP + SIX + STAYS + server], {
   stdio: ["ignore", "pipe", "inherit"],
 });
 process.once("exit", () => internet.kill());
@@ -30,18 +37,32 @@ ip(["link set world0 up", "route add 10.9.9.9/32 via 203.0.113.2", "route add 16
 const addresses = ["203.0.113.2/24", "10.9.9.9/32", "169.254.169.254/32"];
 ip([...addresses.map((address) => `address add ${address} dev host0`), "link set host0 up", "link set lo up"], pid);
 
+// Addresses of egress gateways. A kernel without IPv6 has none of the second kind.
+const hasIpv6 = existsSync("/proc/sys/net/ipv6");
+ip(["203.0.113.11", "203.0.113.12"].map((address) => `address add ${address}/32 dev world0`));
+if (hasIpv6) {
+  ip(["2606:4700:113::1/64", "2606:4700:113::11/128"].map((address) => `address add ${address} dev world0 nodad`));
+  ip(["address add 2606:4700:113::2/64 dev host0 nodad"], pid);
+}
+
 const machine = new LocalMachine();
 const OPEN = compileNetwork({});
 const RULED = compileNetwork({ proxy: { allowedDomains: ["good.test"] } });
 const ruled = new Set(["ruled"]);
+/** Rules of workloads behind a gateway. */
+const behind = new Map<string, WorkloadRules>();
+const from = (ipv4: string[], ipv6: string[] = [], choice: SourceChoice = "destination"): SourceAddresses => ({
+  ...{ gateway: "gw", ipv4, ipv6, choice },
+});
 const listeners = new Set<(uid: string) => void>();
 const refused: string[] = [];
 const counted: string[] = [];
 const driver = await machine.open({
   poolSize: 1,
+  ipv6: hasIpv6,
   egress: {
     rules: {
-      of: async (uid) => (ruled.has(uid) ? RULED : OPEN),
+      of: async (uid) => behind.get(uid) ?? (ruled.has(uid) ? RULED : OPEN),
       onChange(listener) {
         listeners.add(listener);
         return () => listeners.delete(listener);
@@ -80,7 +101,7 @@ async function look(): Promise<void> {
   assert.equal((await run(one, "env | grep -ci proxy")).output.trim(), "0");
 
   await run(two, `node -e 'require("net").createServer(s => s.end("hi")).listen(7000)' > /dev/null 2>&1 &`);
-  const address = (await run(two, "hostname -I")).output.trim();
+  const [address = ""] = (await run(two, "hostname -I")).output.split(" ");
   assert.match(address, /^198\.18\./);
   assert.equal(await reach(one, address), "", "a neighbour");
   const local = spawn(process.execPath, ["-e", server], { stdio: ["ignore", "pipe", "inherit"] });
@@ -90,7 +111,71 @@ async function look(): Promise<void> {
   const stats = await driver.stats("one");
   assert.ok((stats.sentBytes ?? 0) > 0 && (stats.receivedBytes ?? 0) > 0);
   local.kill();
+  await lookAtSources(one);
   await lookAtRules(one);
+}
+
+async function lookAtSources(one: Observed): Promise<void> {
+  const give = (sources: SourceAddresses, rules = OPEN): void => {
+    behind.set("fixed", { ...rules, sources });
+    for (const listener of listeners) listener("fixed");
+  };
+  give(from(["203.0.113.11"], ["2606:4700:113::11"]));
+  const box = await driver.create(spec("fixed"));
+  assert.equal(await source(box, "203.0.113.2"), "seen as 203.0.113.11", "TCP");
+  assert.equal(await ask(box, "udp4", "203.0.113.2"), "seen as 203.0.113.11", "UDP");
+  assert.equal(await source(one, "203.0.113.2"), "seen as 203.0.113.1", "a workload without a gateway");
+  if (hasIpv6) {
+    assert.equal(await source(box, "2606:4700:113::2"), "seen as 2606:4700:113::11", "TCP over IPv6");
+    assert.equal(await ask(box, "udp6", "2606:4700:113::2"), "seen as 2606:4700:113::11", "UDP over IPv6");
+    assert.equal(await reach(one, "2606:4700:113::2"), "", "IPv6 without an address of a gateway");
+    for (const own of ["2606:4700:113::1", "fd62:6572:7468:0::1"])
+      assert.equal(await reach(box, own), "", `the machine at ${own}`);
+  }
+
+  // Another address: new connections leave from it at once, and an open one from the old address gets nothing more.
+  const watch = `exec 3<>/dev/tcp/203.0.113.2/7001; head -c 20 <&3 > /dev/null; touch /tmp/open; cat <&3 > /tmp/stays`;
+  await run(box, `(timeout 120 bash -c '${watch}' > /dev/null 2>&1 &)`);
+  while ((await run(box, "test -s /tmp/stays && echo yes; true")).output === "");
+  give(from(["203.0.113.12"]));
+  while ((await source(box, "203.0.113.2")) !== "seen as 203.0.113.12");
+  const size = async (): Promise<string> => (await run(box, "stat -c %s /tmp/stays")).output;
+  let before = await size();
+  for (let after = await sizeLater(box, size); after !== before; after = await sizeLater(box, size)) before = after;
+  if (hasIpv6) assert.equal(await reach(box, "2606:4700:113::2"), "", "the gateway has no IPv6 address any more");
+
+  give(from(["203.0.113.11", "203.0.113.12"], [], "turn"));
+  const seen = new Set<string>();
+  while (seen.size < 2) seen.add(await source(box, "203.0.113.2"));
+  assert.deepEqual([...seen].sort(), ["seen as 203.0.113.11", "seen as 203.0.113.12"]);
+
+  // With rules it is the proxy that leaves from the address; without an address nothing leaves.
+  give(from(["203.0.113.12"]), RULED);
+  while ((await reach(box, "203.0.113.2", 1)) !== "");
+  const web = `exec 3<>/dev/tcp/203.0.113.2/80; printf "GET /source HTTP/1.1\\r\\nHost: good.test\\r\\nConnection: close\\r\\n\\r\\n" >&3; cat <&3`;
+  assert.match((await run(box, `timeout 50 bash -c '${web}'`)).output, /from 203\.0\.113\.12/);
+  give(from([]));
+  assert.equal(await reach(box, "203.0.113.2"), "", "a gateway without an address");
+  await driver.destroy("fixed", { graceMs: 0 });
+}
+
+/** Asks until the answer comes: rules of a workload are read in a moment. */
+async function source(box: Observed, host: string): Promise<string> {
+  for (;;) {
+    const seen = await reach(box, host, 5);
+    if (seen !== "") return seen;
+  }
+}
+
+/** The kernel delivers what is on its way; then nothing more. */
+async function sizeLater(box: Observed, size: () => Promise<string>): Promise<string> {
+  await run(box, "sleep 1");
+  return size();
+}
+
+async function ask(box: Observed, type: "udp4" | "udp6", host: string): Promise<string> {
+  const script = `const u = require("dgram").createSocket("${type}"); u.on("message", (m) => { console.log(String(m)); process.exit() }); setInterval(() => u.send("?", 7000, "${host}"), 200).ref(); u.send("?", 7000, "${host}");`;
+  return (await run(box, `timeout 50 node -e '${script}'`)).output.trim();
 }
 
 async function lookAtRules(one: Observed): Promise<void> {

@@ -59,6 +59,9 @@ export const NON_PUBLIC_IPV4: readonly string[] = IPV4_RANGES.filter(
     !IPV4_RANGES.some(([other], place) => place !== index && holds(parsed(other), parsed(network).bytes)),
 ).map(([network]) => network);
 
+/** The IPv6 networks that are public: `within`, without those in `without`; for packet filters. */
+export const PUBLIC_IPV6: { within: string; without: readonly string[] } = publicIpv6();
+
 /** Four or sixteen bytes; an IPv4 address within an IPv6 one becomes its four bytes. Null for other texts. */
 export function parseAddress(text: string): Uint8Array | null {
   const [plain = ""] = text.split("%", 1);
@@ -66,6 +69,14 @@ export function parseAddress(text: string): Uint8Array | null {
   if (!isIPv6(plain)) return null;
   const bytes = ipv6Bytes(plain);
   return WITHIN.some((network) => holds(network, bytes)) ? bytes.subarray(12) : bytes;
+}
+
+function publicIpv6(): { within: string; without: readonly string[] } {
+  const within = IPV6_RANGES.find(([, kind]) => kind === "public")?.[0] ?? "";
+  const inside = IPV6_RANGES.filter(
+    ([network, kind]) => kind !== "public" && holds(parsed(within), parsed(network).bytes),
+  );
+  return { within, without: inside.map(([network]) => network) };
 }
 
 function classOf(bytes: Uint8Array): AddressClass {

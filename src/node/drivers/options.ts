@@ -29,6 +29,8 @@ export interface DriverOptions {
   onPlatform?: (uid: string, socket: Socket) => void;
   /** Rules and counting of what goes out. */
   egress?: EgressOptions;
+  /** Egress gateways may have IPv6 addresses: workloads with a network of their own get one, too. */
+  ipv6?: boolean;
   /** The command that an image names, for a driver that never sees the image's configuration. */
   commandOf?: CommandOf;
   /** Whether another server was heard of lately, for a driver whose workloads belong to all servers. */

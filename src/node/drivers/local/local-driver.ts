@@ -64,6 +64,8 @@ export interface LocalDriverOptions {
   onPlatform?: (uid: string, socket: Socket) => void;
   /** Rules and metering of outgoing traffic. */
   egress?: EgressOptions;
+  /** Workloads with a network of their own get an IPv6 address, for egress gateways that have one. Default false. */
+  ipv6?: boolean;
   /** "proxy" does not touch the machine's network, even where each workload could have its own. */
   outbound?: "auto" | "proxy";
   /** MB that the roots of workloads leave free on the disk of `dataDir`. Default KEEP_FREE_MB. */
@@ -96,7 +98,11 @@ export async function openLocalDriver(options: LocalDriverOptions): Promise<Loca
   const { nat, missing: noNat } =
     options.outbound === "proxy"
       ? { nat: null, missing: "" }
-      : await openNat(`b${name.slice(-5)}`, guarding(egress, options));
+      : await openNat({
+          name: `b${name.slice(-5)}`,
+          guarding: guarding(egress, options),
+          ipv6: options.ipv6 === true,
+        });
   try {
     return await openOn({ options, cgroups, egress, nat, noNat });
   } catch (error) {

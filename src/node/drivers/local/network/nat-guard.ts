@@ -1,6 +1,6 @@
 /**
- * Outbound rules of workloads that have a network of their own. A workload without rules is in the packet filter's set
- * `free` and goes straight to the outside. From all others the filter lets nothing pass but questions for names, which
+ * Outbound rules of workloads that have a network of their own. A workload without rules goes straight to the outside,
+ * from the addresses of its egress gateway if it has one. From all others the filter lets nothing pass but questions for names, which
  * the platform's name server judges, and TCP to ports 80 and 443, which is led to the platform's egress proxy. An address
  * is not free until its workload is known and its rules are read; after a start of the server no address is.
  */
@@ -9,6 +9,8 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { parseHost } from "../../../../lib/network/egress/host.ts";
 import type { RulesSource } from "../../../../lib/network/egress/workload-rules.ts";
 import type { TransparentPort } from "../../../egress/egress-proxy.ts";
+import type { HostAddresses } from "./nat-addresses.ts";
+import { CLOSED, type NatFilter } from "./nat-filter.ts";
 
 export interface GuardOptions {
   rules: RulesSource;
@@ -17,30 +19,28 @@ export interface GuardOptions {
   onError(error: unknown): void;
 }
 
-/** Changes the set `free` of the packet filter. */
-export type ChangeFree = (change: "add" | "delete", address: string) => Promise<void>;
-
 export class NatGuard {
   readonly #options: GuardOptions;
-  readonly #changeFree: ChangeFree;
-  readonly #owners = new Map<string, string>();
+  readonly #filter: Pick<NatFilter, "set">;
+  /** By IPv4 address. */
+  readonly #owners = new Map<string, { uid: string; host: HostAddresses }>();
   readonly #free = new Set<string>();
   readonly #listeners: Server[] = [];
   readonly #unsubscribe: () => void;
   #turn: Promise<void> = Promise.resolve();
 
-  constructor(options: GuardOptions, changeFree: ChangeFree) {
+  constructor(options: GuardOptions, filter: Pick<NatFilter, "set">) {
     this.#options = options;
-    this.#changeFree = changeFree;
+    this.#filter = filter;
     this.#unsubscribe = options.rules.onChange((uid) => {
-      for (const [address, owner] of this.#owners) if (owner === uid) this.#look(address);
+      for (const owner of this.#owners.values()) if (owner.uid === uid) this.#look(owner.host);
     });
   }
 
   /** Listens for connections that the packet filter leads here; returns the port. */
   async listen(gateway: string, port: TransparentPort): Promise<number> {
     const server = createServer({ allowHalfOpen: true }, (socket) => {
-      const uid = this.#owners.get(socket.remoteAddress ?? "");
+      const uid = this.#owners.get(socket.remoteAddress ?? "")?.uid;
       if (uid === undefined) socket.destroy();
       else this.#options.serve(uid, port, socket);
     });
@@ -51,20 +51,20 @@ export class NatGuard {
   }
 
   /** From now on the address is this workload's. */
-  own(address: string, uid: string): void {
-    this.#owners.set(address, uid);
-    this.#look(address);
+  own(host: HostAddresses, uid: string): void {
+    this.#owners.set(host.ipv4, { uid, host });
+    this.#look(host);
   }
 
   /** The address is about to get another workload: it is not free when this resolves. */
-  async disown(address: string): Promise<void> {
-    this.#owners.delete(address);
-    await this.#queue(address);
+  async disown(host: HostAddresses): Promise<void> {
+    this.#owners.delete(host.ipv4);
+    await this.#queue(host);
   }
 
   /** Whether a workload may ask for a name. */
   async mayResolve(address: string, name: string): Promise<boolean> {
-    const uid = this.#owners.get(address);
+    const uid = this.#owners.get(address)?.uid;
     if (uid === undefined) return false;
     const { policy } = await this.#options.rules.of(uid);
     const host = parseHost(name);
@@ -81,24 +81,23 @@ export class NatGuard {
     await this.#turn;
   }
 
-  #look(address: string): void {
-    this.#queue(address).catch(this.#options.onError);
+  #look(host: HostAddresses): void {
+    this.#queue(host).catch(this.#options.onError);
   }
 
   /** One change after the other: the last one is judged by the newest rules. */
-  #queue(address: string): Promise<void> {
-    const next = this.#turn.then(() => this.#settle(address));
+  #queue(host: HostAddresses): Promise<void> {
+    const next = this.#turn.then(() => this.#settle(host));
     this.#turn = next.catch(() => {}); // the caller gets the error
     return next;
   }
 
-  async #settle(address: string): Promise<void> {
-    const uid = this.#owners.get(address);
+  async #settle(host: HostAddresses): Promise<void> {
+    const uid = this.#owners.get(host.ipv4)?.uid;
     const rules = uid === undefined ? null : await this.#options.rules.of(uid).catch(() => null);
-    const isFree = rules?.policy.open === true && !rules.routes.any && rules.sources === null;
-    if (isFree === this.#free.has(address)) return;
-    await this.#changeFree(isFree ? "add" : "delete", address);
-    if (isFree) this.#free.add(address);
-    else this.#free.delete(address);
+    const isFree = rules?.policy.open === true && !rules.routes.any;
+    await this.#filter.set(host, isFree ? { isOpen: true, sources: rules.sources } : CLOSED);
+    if (isFree) this.#free.add(host.ipv4);
+    else this.#free.delete(host.ipv4);
   }
 }

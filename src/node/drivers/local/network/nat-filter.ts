@@ -1,0 +1,166 @@
+/**
+ * The packet filter of workloads behind address translation: one nftables table per platform. The table is replaced as a
+ * whole at every start, so nothing of an earlier server stays; then each workload gets its way out, live.
+ *
+ *   free, free6        workloads that go straight to the outside
+ *   dedicated          workloads that leave from addresses of an egress gateway
+ *   leave4, leave6     the chain of such a workload, which chooses its source address
+ *   leaves4, leaves6   pairs of workload and source address; packets of older connections from other sources are dropped
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { NON_PUBLIC_IPV4, PUBLIC_IPV6 } from "../../../../lib/network/address-class.ts";
+import type { SourceAddresses, SourceChoice } from "../../../../lib/network/egress/source-addresses.ts";
+import type { AddressBlock, HostAddresses } from "./nat-addresses.ts";
+import { feed, run } from "./tools.ts";
+
+/** Ports of the gateway that connections of workloads with rules are led to. */
+export interface Led {
+  http: number;
+  https: number;
+}
+
+/** How the packets of a workload leave. */
+export interface Way {
+  /** Straight to the outside; otherwise the filter leads TCP to ports 80 and 443 to the proxy and drops all else. */
+  isOpen: boolean;
+  /** Null: the machine chooses the source address. */
+  sources: SourceAddresses | null;
+}
+
+export const CLOSED: Way = { isOpen: false, sources: null };
+
+export class NatFilter {
+  readonly #table: string;
+  readonly #bridge: string;
+  readonly #block: AddressBlock;
+  readonly #ways = new Map<string, Way>();
+  #forwardsIpv6 = false;
+
+  constructor(name: string, bridge: string, block: AddressBlock) {
+    this.#table = `inet workloads_${name.replace(/\W/g, "_")}`;
+    this.#bridge = bridge;
+    this.#block = block;
+  }
+
+  /** Replaces the table. Without `led` no workload has rules, and all are free. */
+  async open(led: Led | null): Promise<void> {
+    await feed("nft", ["-f", "-"], this.#whole(led));
+    writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
+  }
+
+  /** One transaction: no packet of the workload sees half of a change. */
+  async set(workload: HostAddresses, way: Way): Promise<void> {
+    const before = this.#ways.get(workload.ipv4) ?? CLOSED;
+    if (JSON.stringify(before) === JSON.stringify(way)) return;
+    if (way.sources?.ipv6.length && workload.ipv6 !== null) this.#forwardIpv6();
+    const changes = [...this.#elements("delete", workload, before), ...this.#elements("add", workload, way)];
+    if (changes.length > 0) await feed("nft", ["-f", "-"], changes.join("\n"));
+    this.#ways.set(workload.ipv4, way);
+  }
+
+  async remove(): Promise<void> {
+    await run("nft", ["delete", "table", ...this.#table.split(" ")]);
+  }
+
+  #elements(change: "add" | "delete", { ipv4, ipv6 }: HostAddresses, { isOpen, sources }: Way): string[] {
+    const element = (set: string, value: string): string => `${change} element ${this.#table} ${set} { ${value} }`;
+    if (!isOpen) return [];
+    if (!sources) return [element("free", ipv4)];
+    const chain = `from_${ipv4.replaceAll(".", "_")}`;
+    const family = (word: "ip" | "ip6", own: string, addresses: readonly string[]): string[] => {
+      if (addresses.length === 0) return [];
+      const [free, digit] = word === "ip" ? ["free", "4"] : ["free6", "6"];
+      return [
+        element(free, own),
+        element(`leave${digit}`, change === "add" ? `${own} : goto ${chain}` : own),
+        ...addresses.map((address) => element(`leaves${digit}`, `${own} . ${address}`)),
+        ...(change === "add" ? [`add rule ${this.#table} ${chain} ${snat(word, addresses, sources.choice)}`] : []),
+      ];
+    };
+    const elements = [
+      element("dedicated", ipv4),
+      ...family("ip", ipv4, sources.ipv4),
+      ...(ipv6 === null ? [] : family("ip6", ipv6, sources.ipv6)),
+    ];
+    return change === "add"
+      ? [`add chain ${this.#table} ${chain}`, ...elements]
+      : [...elements, `flush chain ${this.#table} ${chain}`, `delete chain ${this.#table} ${chain}`];
+  }
+
+  /** Interfaces that take their addresses from a router go on doing so: without the 2 a forwarding machine stops. */
+  #forwardIpv6(): void {
+    if (this.#forwardsIpv6) return;
+    const root = "/proc/sys/net/ipv6/conf";
+    for (const name of readdirSync(root)) {
+      const file = `${root}/${name}/accept_ra`;
+      if (readFileSync(file, "utf8").trim() === "1") writeFileSync(file, "2");
+    }
+    writeFileSync(`${root}/all/forwarding`, "1");
+    this.#forwardsIpv6 = true;
+  }
+
+  #whole(led: Led | null): string {
+    const ruled = `iifname "${this.#bridge}" ip saddr != @free`;
+    const [from, to] = [`iifname "${this.#bridge}"`, `oifname "${this.#bridge}"`];
+    const gateway = this.#block.gateway.ipv4;
+    const { within, without } = PUBLIC_IPV6;
+    return `
+table ${this.#table}
+delete table ${this.#table}
+table ${this.#table} {
+  set free {
+    type ipv4_addr
+    flags interval
+    ${led ? "" : `elements = { ${this.#block.network} }`}
+  }
+  set free6 { type ipv6_addr; }
+  set dedicated { type ipv4_addr; }
+  map leave4 { type ipv4_addr : verdict; }
+  map leave6 { type ipv6_addr : verdict; }
+  set leaves4 { type ipv4_addr . ipv4_addr; }
+  set leaves6 { type ipv6_addr . ipv6_addr; }
+  chain lead {
+    type nat hook prerouting priority dstnat; policy accept;
+    ${led ? `${ruled} ip daddr != ${gateway} tcp dport 80 dnat ip to ${gateway}:${led.http}` : ""}
+    ${led ? `${ruled} ip daddr != ${gateway} tcp dport 443 dnat ip to ${gateway}:${led.https}` : ""}
+  }
+  chain forward {
+    type filter hook forward priority filter - 10; policy accept;
+    ${from} ip daddr { ${NON_PUBLIC_IPV4.join(", ")} } drop
+    ${from} ip6 daddr != ${within} drop
+    ${from} ip6 daddr { ${without.join(", ")} } drop
+    ${from} tcp dport 25 drop
+    ${from} fib daddr type local drop
+    ${from} meta nfproto ipv6 ip6 saddr != @free6 reject with icmpv6 admin-prohibited
+    ${ruled} drop
+    ${from} ip saddr @dedicated ct state established,related ip saddr . ct reply ip daddr != @leaves4 drop
+    ${from} ct state established,related ip6 saddr . ct reply ip6 daddr != @leaves6 drop
+    ${to} ip daddr @dedicated ip daddr . ct reply ip daddr != @leaves4 drop
+    ${to} ip6 daddr . ct reply ip6 daddr != @leaves6 drop
+    ${to} ct state established,related accept
+    ${to} drop
+  }
+  chain input {
+    type filter hook input priority filter - 10; policy accept;
+    ${from} ip daddr ${gateway} meta l4proto { tcp, udp } th dport 53 accept
+    ${led ? `${ruled} ip daddr ${gateway} tcp dport { ${led.http}, ${led.https} } accept` : ""}
+    ${from} icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
+    ${from} drop
+  }
+  chain postrouting {
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname != "${this.#bridge}" ip saddr vmap @leave4
+    oifname != "${this.#bridge}" ip6 saddr vmap @leave6
+    ip saddr ${this.#block.network} oifname != "${this.#bridge}" masquerade
+  }
+}
+`;
+  }
+}
+
+/** The kernel translates a connection once, at its first packet. */
+function snat(family: "ip" | "ip6", addresses: readonly string[], choice: SourceChoice): string {
+  const number = choice === "turn" ? "numgen inc" : `jhash ${family} daddr`;
+  const list = addresses.map((address, index) => `${index} : ${address}`).join(", ");
+  return `snat ${family} to ${number} mod ${addresses.length} map { ${list} }`;
+}
