@@ -1,15 +1,21 @@
 /** Checks a request against its model's policies before it is sent. */
+import { hash } from "node:crypto";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { locationRefusal, type Place } from "../contract/placement.ts";
-import type { PolicyRecord, ResolvedModel } from "./model-records.ts";
+import type { PolicyRecord, ResolvedModel, Subject } from "./model-records.ts";
 import type { CappedPolicy, Refusal, Reservation, TokenBudget } from "./token-budget.ts";
-import { readTokenLimits } from "./token-window.ts";
+import { type CapScope, readTokenLimits } from "./token-window.ts";
 
 export interface AdmissionAsk {
   workspace: string;
   resolved: ResolvedModel;
   /** Asked only when a policy counts tokens; null when the request uses none. */
   tokens(): { input: number; output: number | null } | null;
+  subject: Subject | null;
+  /** The caller's word for one run of an agent; null when there is none. */
+  session(): string | null;
+  /** Tells one request from another. */
+  fingerprint(): string;
 }
 
 export interface AdmissionDeps {
@@ -23,10 +29,10 @@ export async function admitRequest(ask: AdmissionAsk, deps: AdmissionDeps): Prom
   const policies = ask.resolved.policies.filter(forModels);
   if (policies.length === 0) return null;
   checkLocation(policies, deps.place);
-  const capped = policies.flatMap((policy) => capOf(ask.workspace, policy));
+  const capped = policies.flatMap((policy) => capOf(ask, policy));
   const tokens = capped.length === 0 ? null : ask.tokens();
   if (!tokens) return null;
-  const admission = await deps.budget.reserve({ policies: capped, ...tokens });
+  const admission = await deps.budget.reserve({ policies: capped, ...tokens, fingerprint: ask.fingerprint });
   if (admission.refusal) throw refusalError(admission.refusal);
   return admission.reservation;
 }
@@ -35,10 +41,25 @@ const forModels = ({ resourceTypes }: PolicyRecord): boolean =>
   !resourceTypes || resourceTypes.length === 0 || resourceTypes.includes("model");
 
 /** A cap belongs to its policy: models that share the policy share the budget. */
-function capOf(workspace: string, policy: PolicyRecord): CappedPolicy[] {
+function capOf(ask: AdmissionAsk, policy: PolicyRecord): CappedPolicy[] {
   const limits = policy.type === "maxToken" ? readTokenLimits(policy.maxTokens) : null;
-  return limits ? [{ key: `${workspace}/${policy.name}`, name: policy.name, limits }] : [];
+  return limits
+    ? [{ key: `${ask.workspace}/${policy.name}${scopeOf(ask, limits.per)}`, name: policy.name, limits }]
+    : [];
 }
+
+/** Requests of a caller without a session are one session. */
+function scopeOf({ subject, session }: AdmissionAsk, per: CapScope): string {
+  if (per === "policy") return "";
+  const caller = hash("sha256", JSON.stringify([subject?.type, subject?.id]), "base64url");
+  if (per === "key") return `/key/${caller}`;
+  // Callers choose the name of a session, and each would be a record: so many records and no more.
+  const bucket = Number.parseInt(hash("sha256", session() ?? "").slice(0, 8), 16) % SESSIONS_MAX;
+  return `/session/${caller}/${bucket}`;
+}
+
+/** Sessions of a caller that are told apart; beyond, two may share a limit. */
+const SESSIONS_MAX = 4096;
 
 function checkLocation(policies: readonly PolicyRecord[], place: Place | null): void {
   const refusal = place && locationRefusal(policies, place);
@@ -50,6 +71,8 @@ const WORDS = {
   output: "output tokens",
   total: "tokens",
   ratioInputOverOutput: "ratio of input over output tokens",
+  requests: "requests",
+  repeats: "repeats of the same request",
 } as const;
 
 function refusalError({ policy, limit, retryAfterMs }: Refusal): GatewayError {

@@ -71,6 +71,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     upstreams,
     upstreamOf: (candidate) => upstreamOf(candidate, upstreams, deps),
     labelsOf: (candidate, requestId, attempts) => labelsOf(candidate, requestId, attempts, headerNames),
+    sessionOf: (down) => sessionOf(down, headerNames.session),
     cache: new AnswerCache(() => deps.clock.now()),
     cacheLabels: ({ found }) => cacheLabels(found, deps.clock.now(), headerNames),
   };
@@ -278,6 +279,7 @@ interface HeaderNames {
   policy: string[];
   estimated: string[];
   cache: string[];
+  session: string[];
 }
 
 function namesOf(words: readonly string[]): HeaderNames {
@@ -290,6 +292,7 @@ function namesOf(words: readonly string[]): HeaderNames {
     policy: named("policy"),
     estimated: named("estimated"),
     cache: named("cache"),
+    session: [...named("session-id"), ...named("thread-id")],
   };
 }
 
@@ -313,4 +316,12 @@ function cacheLabels(found: KeptAnswer | null, nowMs: number, names: HeaderNames
   const labels = names.cache.flatMap((name) => [name, found ? "hit" : "miss"]);
   if (found) labels.push("age", String(Math.max(0, Math.floor((nowMs - found.keptAtMs) / 1000))));
   return labels;
+}
+
+function sessionOf(down: Downstream, names: readonly string[]): string | null {
+  for (const name of names) {
+    const value = down.header(name);
+    if (value) return value;
+  }
+  return null;
 }

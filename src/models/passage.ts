@@ -2,6 +2,7 @@
  * One caller's request on its way through: the attempts at one model after the other, what they used, and the one
  * entry in the usage ledger at the end.
  */
+import { hash } from "node:crypto";
 import { GATEWAY_ERRORS, GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import { admitRequest } from "./admission.ts";
@@ -28,6 +29,8 @@ export interface PassageEngine {
   upstreams: Upstreams;
   upstreamOf(candidate: UpstreamCandidate): Upstream;
   labelsOf(candidate: UpstreamCandidate, requestId: string, attempts: number): string[];
+  /** The session that the caller names; see `maxTokens.per`. */
+  sessionOf(down: Downstream): string | null;
   cache: AnswerCache;
   /** The field that says how the cache was used. */
   cacheLabels(use: CacheUse): string[];
@@ -158,7 +161,10 @@ export class Passage {
 
   #admit(call: ClientCall, { resolved }: UpstreamCandidate): Promise<Reservation | null> {
     const tokens = () => (call.dialect.free ? null : { input: estimateInputTokens(call), output: outputLimit(call) });
-    return admitRequest({ workspace: this.#target.workspace, resolved, tokens }, this.#engine.deps);
+    const { workspace, subject } = this.#target;
+    const session = () => this.#engine.sessionOf(this.#down);
+    const fingerprint = () => hash("sha256", call.body, "base64url").slice(0, FINGERPRINT_LENGTH);
+    return admitRequest({ workspace, resolved, tokens, subject, session, fingerprint }, this.#engine.deps);
   }
 
   #useCache(call: ClientCall, candidate: UpstreamCandidate, request: UpstreamRequest): CacheUse | null {
@@ -334,6 +340,9 @@ export class Passage {
     }
   }
 }
+
+/** Characters of a request's fingerprint: enough to tell apart what one session asks. */
+const FINGERPRINT_LENGTH = 16;
 
 const NOT_ASKED = new Set<string>([
   "TOKEN_LIMIT_EXCEEDED",

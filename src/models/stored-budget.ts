@@ -20,6 +20,9 @@ interface Held {
 interface StoredWindow {
   used: TokenAmount;
   longestOutput: number;
+  /** Absent in records of older versions. */
+  requests?: number;
+  repeated?: Record<string, number>;
   held: Record<string, Held>;
 }
 
@@ -46,11 +49,15 @@ export function createStoredBudget({ records, clock, holder, alone }: StoredBudg
         const { state, result } = change({
           used: stored.used,
           longestOutput: stored.longestOutput,
+          requests: stored.requests ?? 0,
+          repeated: stored.repeated ?? {},
           ...sumOf([own, foreign]),
         });
         const next: StoredWindow = {
           used: state.used,
           longestOutput: state.longestOutput,
+          requests: state.requests,
+          repeated: state.repeated,
           held: { ...Object.fromEntries(others), [holder]: { ...lessOf(state, foreign), atMs: clock.now() } },
         };
         return { value: JSON.stringify(next), result };

@@ -4,7 +4,17 @@ import fc from "../../test/properties.ts";
 import { type CappedPolicy, createTokenBudget, MemoryBudgetState, OUTPUT_RESERVE_DEFAULT } from "./token-budget.ts";
 import { readTokenLimits, type TokenLimits, windowAt } from "./token-window.ts";
 
-const OFF: TokenLimits = { granularity: "hour", step: 1, input: 0, output: 0, total: 0, ratioInputOverOutput: 0 };
+const OFF: TokenLimits = {
+  granularity: "hour",
+  step: 1,
+  input: 0,
+  output: 0,
+  total: 0,
+  ratioInputOverOutput: 0,
+  requests: 0,
+  repeats: 0,
+  per: "policy",
+};
 const policy = (limits: Partial<TokenLimits>, name = "cap"): CappedPolicy => ({
   key: `acme/${name}`,
   name,
@@ -105,6 +115,8 @@ test("settling twice counts once; releasing counts nothing", async () => {
     reserved: { input: 0, output: 0 },
     inFlight: 0,
     longestOutput: 4,
+    requests: 2,
+    repeated: {},
   });
 });
 
@@ -178,4 +190,26 @@ test("no order of arrivals and endings overruns a cap by more than one request",
       },
     ),
   );
+});
+
+test("requests and repeats are counted; a refusal by another policy counts nothing", async () => {
+  const { budget, clock } = budgetAt();
+  const ask = (policies: CappedPolicy[], body: string) =>
+    budget.reserve({ policies, input: 1, output: 1, fingerprint: () => body });
+  const refusedBy = async (policies: CappedPolicy[], body: string): Promise<string | null> => {
+    const { reservation, refusal } = await ask(policies, body);
+    await reservation?.release();
+    return refusal?.limit ?? null;
+  };
+  const rate = policy({ requests: 3 }, "rate");
+  const loop = policy({ repeats: 2 }, "loop");
+  for (const expected of [null, null, "repeats", "repeats"])
+    assert.equal(await refusedBy([rate, loop], "same"), expected);
+  assert.equal(await refusedBy([rate, loop], "other"), null, "the third request");
+  assert.equal(await refusedBy([rate, loop], "third"), "requests");
+  clock.nowMs += 60 * 60 * 1000;
+  assert.equal(await refusedBy([rate, loop], "same"), null, "a new window");
+  for (let n = 0; n < 100; n += 1) assert.equal(await refusedBy([loop], `many-${n}`), null);
+  assert.equal(await refusedBy([loop], "many-99"), null);
+  assert.equal(await refusedBy([loop], "many-99"), "repeats");
 });

@@ -24,6 +24,10 @@ export interface WindowState {
   inFlight: number;
   /** The longest answer seen in this window: the reservation for requests that state no maximum. */
   longestOutput: number;
+  /** Requests that were admitted. */
+  requests: number;
+  /** How often the same request was admitted, by fingerprint; the latest ones, and only where a limit counts them. */
+  repeated: Record<string, number>;
 }
 
 /** Atomic read-modify-write of one record. `change` may run again when a database retries the transaction. */
@@ -48,6 +52,8 @@ export interface BudgetAsk {
   input: number;
   /** Null when the request states no maximum. */
   output: number | null;
+  /** Tells one request from another; asked only where a limit counts repeats. */
+  fingerprint?: (() => string) | undefined;
 }
 
 export interface Reservation {
@@ -57,7 +63,7 @@ export interface Reservation {
   release(): Promise<void>;
 }
 
-export type LimitName = "input" | "output" | "total" | "ratioInputOverOutput";
+export type LimitName = "input" | "output" | "total" | "ratioInputOverOutput" | "requests" | "repeats";
 
 export interface Refusal {
   policy: string;
@@ -91,11 +97,11 @@ export function createTokenBudget({ state, clock }: { state: BudgetState; clock:
         const key = `${policy.key}@${window.startMs}`;
         const verdict = await state.update(key, window.endMs, (current) => admit(current, policy.limits, ask));
         if (verdict.limit) {
-          await Promise.all(held.map((hold) => settleOne(state, hold, null)));
+          await Promise.all(held.map((hold) => settleOne(state, hold, null, true)));
           const retryAfterMs = verdict.whenFree ? IN_FLIGHT_RETRY_MS : Math.max(1, window.endMs - clock.now());
           return { refusal: { policy: policy.name, limit: verdict.limit, retryAfterMs } };
         }
-        held.push({ key, expiresAtMs: window.endMs, amount: verdict.amount });
+        held.push({ key, expiresAtMs: window.endMs, amount: verdict.amount, print: verdict.print });
       }
       return { reservation: reservationOf(state, held) };
     },
@@ -106,6 +112,8 @@ interface Held {
   key: string;
   expiresAtMs: number;
   amount: TokenAmount;
+  /** The request's fingerprint, where it was counted. */
+  print: string | null;
 }
 
 function reservationOf(state: BudgetState, held: Held[]): Reservation {
@@ -118,15 +126,16 @@ function reservationOf(state: BudgetState, held: Held[]): Reservation {
   return { settle: (actual) => close(actual), release: () => close(null) };
 }
 
-async function settleOne(state: BudgetState, hold: Held, actual: TokenAmount | null): Promise<void> {
-  await state.update(hold.key, hold.expiresAtMs, (current) => ({
-    state: settle(current, hold.amount, actual),
-    result: undefined,
-  }));
+/** `undo`: the request was refused after all, and is not counted as one. */
+async function settleOne(state: BudgetState, hold: Held, actual: TokenAmount | null, undo = false): Promise<void> {
+  await state.update(hold.key, hold.expiresAtMs, (current) => {
+    const settled = settle(current, hold.amount, actual);
+    return { state: undo ? uncounted(settled, hold.print) : settled, result: undefined };
+  });
 }
 
 type Verdict =
-  | { limit: null; amount: TokenAmount }
+  | { limit: null; amount: TokenAmount; print: string | null }
   | {
       limit: LimitName;
       /** True when the window still has room that others hold; false when it is used up. */
@@ -139,7 +148,8 @@ export function admit(state: WindowState, limits: TokenLimits, ask: Omit<BudgetA
     input: ask.input,
     output: ask.output ?? Math.max(OUTPUT_RESERVE_DEFAULT, state.longestOutput),
   };
-  const spent = firstExceeded(limits, state.used, reached);
+  const print = limits.repeats > 0 ? (ask.fingerprint?.() ?? null) : null;
+  const spent = firstExceeded(limits, state.used, reached) ?? countReached(limits, state, print);
   if (spent) return { state, result: { limit: spent, whenFree: false } };
   if (state.inFlight > 0) {
     const planned = add(add(state.used, state.reserved), amount);
@@ -148,12 +158,39 @@ export function admit(state: WindowState, limits: TokenLimits, ask: Omit<BudgetA
     const over = firstExceeded(limits, planned, exceeded) ?? ratioExceeded(limits, worst);
     if (over) return { state, result: { limit: over, whenFree: true } };
   }
-  const next = { ...state, reserved: add(state.reserved, amount), inFlight: state.inFlight + 1 };
-  return { state: next, result: { limit: null, amount } };
+  const next = { ...counted(state, print), reserved: add(state.reserved, amount), inFlight: state.inFlight + 1 };
+  return { state: next, result: { limit: null, amount, print } };
+}
+
+function countReached(
+  limits: TokenLimits,
+  { requests, repeated }: WindowState,
+  print: string | null,
+): LimitName | null {
+  if (limits.requests > 0 && requests >= limits.requests) return "requests";
+  return print !== null && (repeated[print] ?? 0) >= limits.repeats ? "repeats" : null;
+}
+
+/** Fingerprints that are remembered of one window: a loop comes back soon. */
+const REPEATED_MAX = 64;
+
+function counted(state: WindowState, print: string | null): WindowState {
+  const requests = state.requests + 1;
+  if (print === null) return { ...state, requests };
+  const { [print]: times = 0, ...others } = state.repeated;
+  const kept = Object.entries(others).slice(-(REPEATED_MAX - 1));
+  return { ...state, requests, repeated: { ...Object.fromEntries(kept), [print]: times + 1 } };
+}
+
+function uncounted(state: WindowState, print: string | null): WindowState {
+  const requests = Math.max(0, state.requests - 1);
+  if (print === null || state.repeated[print] === undefined) return { ...state, requests };
+  return { ...state, requests, repeated: { ...state.repeated, [print]: Math.max(0, state.repeated[print] - 1) } };
 }
 
 export function settle(state: WindowState, held: TokenAmount, actual: TokenAmount | null): WindowState {
   return {
+    ...state,
     used: actual ? add(state.used, actual) : state.used,
     // A record that expired in between starts at zero; holding less than nothing would admit too much.
     reserved: {
@@ -170,6 +207,8 @@ export const emptyWindow = (): WindowState => ({
   reserved: { input: 0, output: 0 },
   inFlight: 0,
   longestOutput: 0,
+  requests: 0,
+  repeated: {},
 });
 
 const add = (a: TokenAmount, b: TokenAmount): TokenAmount => ({

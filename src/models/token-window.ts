@@ -10,7 +10,14 @@ export interface TokenLimits {
   total: number;
   /** Input may be at most this many times the output. */
   ratioInputOverOutput: number;
+  requests: number;
+  /** Requests that are byte for byte the same. */
+  repeats: number;
+  /** Whose tokens are counted together: everybody's, those of one caller, or those of one session of a caller. */
+  per: CapScope;
 }
+
+export type CapScope = "policy" | "key" | "session";
 
 export interface TokenWindow {
   startMs: number;
@@ -45,6 +52,9 @@ const GRANULARITIES: Record<string, TokenLimits["granularity"]> = {
   month: "month",
 };
 
+const SCOPES: readonly CapScope[] = ["policy", "key", "session"];
+const COUNTS = ["input", "output", "total", "ratioInputOverOutput", "requests", "repeats"] as const;
+
 /** `spec.maxTokens` of a policy as stored: absent numbers are off, an absent granularity is a day. */
 export function readTokenLimits(maxTokens: Record<string, unknown> | undefined): TokenLimits | null {
   if (!maxTokens) return null;
@@ -59,6 +69,9 @@ export function readTokenLimits(maxTokens: Record<string, unknown> | undefined):
     output: count("output"),
     total: count("total"),
     ratioInputOverOutput: count("ratioInputOverOutput"),
+    requests: count("requests"),
+    repeats: count("repeats"),
+    per: SCOPES.find((scope) => scope === maxTokens.per) ?? "policy",
   };
-  return limits.input || limits.output || limits.total || limits.ratioInputOverOutput ? limits : null;
+  return COUNTS.some((name) => limits[name] > 0) ? limits : null;
 }

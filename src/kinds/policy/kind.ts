@@ -44,6 +44,14 @@ export const policy = defineKind({
         output: cap.describe("0 = no limit."),
         total: cap.describe("0 = no limit."),
         ratioInputOverOutput: cap,
+        requests: cap.describe("Requests in a window; 0 = no limit."),
+        repeats: cap.describe("Requests in a window that are byte for byte the same: a loop; 0 = no limit."),
+        per: z
+          .enum(["policy", "key", "session"])
+          .optional()
+          .describe(
+            "Whose requests are counted together: all (the default), one caller's, or one session's (header X-Service-Session-Id or X-Service-Thread-Id).",
+          ),
       })
       .optional(),
     network: z

@@ -1644,6 +1644,12 @@ class PolicyInputSpecMaxTokens(TypedDict):
     #: 0 = no limit.
     total: NotRequired[float]
     ratioInputOverOutput: NotRequired[float]
+    #: Requests in a window; 0 = no limit.
+    requests: NotRequired[float]
+    #: Requests in a window that are byte for byte the same: a loop; 0 = no limit.
+    repeats: NotRequired[float]
+    #: Whose requests are counted together: all (the default), one caller's, or one session's (header X-Service-Session-Id or X-Service-Thread-Id).
+    per: NotRequired[Literal["policy", "key", "session"]]
 
 
 class PolicyInputSpecNetwork(TypedDict):

@@ -3284,6 +3284,12 @@ export interface PolicyInput {
       /** 0 = no limit. */
       total?: number | undefined;
       ratioInputOverOutput?: number | undefined;
+      /** Requests in a window; 0 = no limit. */
+      requests?: number | undefined;
+      /** Requests in a window that are byte for byte the same: a loop; 0 = no limit. */
+      repeats?: number | undefined;
+      /** Whose requests are counted together: all (the default), one caller's, or one session's (header X-Service-Session-Id or X-Service-Thread-Id). */
+      per?: "policy" | "key" | "session" | undefined;
     } | undefined;
     /** Outbound rules of every workload of the workspace, besides its own; see docs/network.md. */
     network?: {
@@ -3357,6 +3363,12 @@ export interface PolicyRecord {
       /** 0 = no limit. */
       total?: number | undefined;
       ratioInputOverOutput?: number | undefined;
+      /** Requests in a window; 0 = no limit. */
+      requests?: number | undefined;
+      /** Requests in a window that are byte for byte the same: a loop; 0 = no limit. */
+      repeats?: number | undefined;
+      /** Whose requests are counted together: all (the default), one caller's, or one session's (header X-Service-Session-Id or X-Service-Thread-Id). */
+      per?: "policy" | "key" | "session" | undefined;
     } | undefined;
     /** Outbound rules of every workload of the workspace, besides its own; see docs/network.md. */
     network?: {
@@ -3429,6 +3441,12 @@ export interface PolicyUpdate {
       /** 0 = no limit. */
       total?: number | undefined;
       ratioInputOverOutput?: number | undefined;
+      /** Requests in a window; 0 = no limit. */
+      requests?: number | undefined;
+      /** Requests in a window that are byte for byte the same: a loop; 0 = no limit. */
+      repeats?: number | undefined;
+      /** Whose requests are counted together: all (the default), one caller's, or one session's (header X-Service-Session-Id or X-Service-Thread-Id). */
+      per?: "policy" | "key" | "session" | undefined;
     } | undefined;
     /** Outbound rules of every workload of the workspace, besides its own; see docs/network.md. */
     network?: {
