@@ -164,6 +164,25 @@ export function createAuthenticator({
       : serviceAccountCaller(key.owner, { ...rest, home: null });
   }
 
+  /** The caller of an API key, for a credential that was derived from the key; null when the key is not valid. */
+  async function callerOfKey(id: string): Promise<Caller | null> {
+    const now = clock.now();
+    const slot = `key:${id}`;
+    const known = callers.get(slot);
+    if (known && known.expiresAt > now) {
+      uses.set(id, now);
+      return known.caller;
+    }
+    const readIn = era;
+    const key = await store.keys.getKey(id);
+    if (!key || (key.expires_at !== null && key.expires_at <= now)) return null;
+    const caller = await callerOf(key);
+    if (!caller) return null;
+    uses.set(id, now);
+    keep(callers, slot, { caller, expiresAt: caller.endsAt ?? ENDLESS }, readIn);
+    return caller;
+  }
+
   /** A caller without credentials or scopes, for somebody who is not calling now; null when they no longer exist. */
   const callerNamed = (subject: string, subjectType: Caller["subjectType"]): Promise<Caller | null> =>
     (subjectType === "user" ? userCaller : serviceAccountCaller)(subject, ABSENT);
@@ -221,6 +240,7 @@ export function createAuthenticator({
     authenticate,
     membershipIn,
     callerNamed,
+    callerOfKey,
 
     /** The caller that a service account is once its secret was verified; null when it no longer exists. */
     machineNamed: (clientId: string): Promise<Caller | null> =>

@@ -1,5 +1,6 @@
 /** The fourth phase: the gateway to workloads, and the model engine behind it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { hostsBelow } from "../contract/addresses.ts";
 import { consoleHost } from "../contract/console.ts";
 import type { DirectCall } from "../contract/direct-call.ts";
 import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
@@ -84,7 +85,11 @@ export async function startInference(
     meter: () => {},
     keepRequest: createRequestKeeper(store),
     answerers: { model: createModelHandler({ ...principals, models, brand }) },
-    facades: facadesOf(config.facades, { ...principals, ...directory, store, models, brand, domain, clock, call }),
+    facades: facadesOf(config.facades, {
+      ...{ ...principals, ...directory, store, models, brand, clock, call },
+      keyFor: store.keyFor,
+      hostsBelow: () => hostsBelow({ domain, publicUrl: settings.publicUrl }),
+    }),
     handlers: { job: createJobHandler({ brand, manage }) },
     ownEndpoint: ownEndpoints(deps),
     ...principals,

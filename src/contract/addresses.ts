@@ -4,6 +4,8 @@
  * configured domain.
  */
 
+import { isLoopbackName } from "../lib/network/site.ts";
+
 /** `plural` is the path segment, `label` begins the host name, `scope` is the scope needed to call one. */
 export const WORKLOADS = {
   agent: { plural: "agents", label: "agt", scope: "agents:get" },
@@ -67,6 +69,16 @@ export function previewUrl(base: AddressBase, preview: { workspace: string; id: 
 function labelUrl({ publicUrl, domain }: AddressBase, label: string, tail: string): string | null {
   if (domain === undefined || label === "" || label.length > DNS_LABEL_MAX) return null;
   return hostUrl(publicUrl, `${label}.${tail}.${domain}`);
+}
+
+/**
+ * The domain, with the port where it is needed, below which workloads have host names: the operator's, on loopback
+ * `localhost`, and otherwise the platform's own host, below which no name need exist.
+ */
+export function hostsBelow({ publicUrl, domain }: AddressBase): string {
+  const { hostname, port } = new URL(publicUrl);
+  const below = domain ?? (isLoopbackName(hostname) ? LOOPBACK_DOMAIN : hostname);
+  return port === "" ? below : `${below}:${port}`;
 }
 
 /** The address of another host that leads to the platform, by the scheme and the port of the platform's own. */

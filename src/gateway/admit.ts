@@ -42,11 +42,12 @@ export async function admit(
   down: Downstream,
   route: WorkloadRoute,
   workload: Workload,
+  known: Principal | null = null,
 ): Promise<Admitted> {
   if (workload.preview !== null) return admitToPreview(context, down, route, workload);
 
-  const credential = findCredential(context.names, down, route.path);
-  const principal = await admitPrincipal(context, down, workload, credential, route);
+  const credential = known === null ? findCredential(context.names, down, route.path) : null;
+  const principal = await admitPrincipal(context, down, workload, credential, route, known);
   requireOpen(workload);
   return {
     workload,
@@ -74,10 +75,12 @@ async function admitPrincipal(
   workload: Workload,
   credential: Credential | null,
   route: WorkloadRoute,
+  known: Principal | null = null,
 ): Promise<Principal | null> {
-  const principal = credential === null ? null : await deps.authenticate(credential.token);
+  const principal = credential === null ? known : await deps.authenticate(credential.token);
   if (workload.public) return principal;
-  if (credential === null) throw new GatewayError("AUTHENTICATION_REQUIRED", undefined, challenge(deps, down, route));
+  if (credential === null && principal === null)
+    throw new GatewayError("AUTHENTICATION_REQUIRED", undefined, challenge(deps, down, route));
   if (principal === null)
     throw new GatewayError("AUTHENTICATION_FAILED", undefined, challenge(deps, down, route, ', error="invalid_token"'));
   if (!(await deps.authorize(principal, workload))) throw new GatewayError("FORBIDDEN");

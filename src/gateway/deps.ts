@@ -10,7 +10,7 @@ import type { Kept } from "../contract/kept-access.ts";
 import type { Downstream } from "../http/downstream.ts";
 import type { FixedHeaders } from "../http/header-rules.ts";
 import type { PathPages } from "../http/page-rules.ts";
-import type { WorkloadRoute } from "../http/route.ts";
+import type { FacadeRoute, WorkloadRoute } from "../http/route.ts";
 import type { Proxies } from "../lib/network/proxies.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { GatewayLimits } from "./limits.ts";
@@ -265,14 +265,18 @@ export interface HandledRoute {
 /** Answers the request completely, refusals included. Resolves when the request is over and never rejects. */
 export type Answerer = (down: Downstream, route: HandledRoute, challenge: Challenge) => Promise<void>;
 
-/**
- * Answers a request for the API of another product, or says where the platform serves it; null = it is answered. `path`
- * is the raw path and query behind the façade's first segment.
- */
-export type Facade = (down: Downstream, path: string) => Promise<Passage | null>;
+/** Answers a request for the API of another product, or says where the platform serves it; null = it is answered. */
+export type Facade = (down: Downstream, route: FacadeRoute) => Promise<Passage | null>;
 
 /** A request of a façade as one of the platform's own: to a workload, or for the node that has the workload. */
-export type Passage = { down: Downstream; route: WorkloadRoute } | { node: string };
+export type Passage = PassageToWorkload | { node: string };
+
+export interface PassageToWorkload {
+  down: Downstream;
+  route: WorkloadRoute;
+  /** The caller, where the façade knows them; null = by the platform's own credentials. Rights are checked as always. */
+  principal: Principal | null;
+}
 
 /** The headers of a 401 answer, which say where credentials are issued. */
 export type Challenge = (error?: string) => Required<Pick<GatewayErrorOptions, "headers">> | undefined;

@@ -101,13 +101,10 @@ export function createGateway(deps: GatewayDeps): Gateway {
     },
     upgrade(req, socket, head, route) {
       const down = upgradeDownstream(req, socket, head);
-      if (isOwn(deps, route)) refuseUpgrade(context, down);
-      else void serve(context, down, route);
+      openTunnel(context, down, route);
     },
     webSocket(req, res, route) {
-      const down = new Http2WebSocket(req, res);
-      if (isOwn(deps, route)) refuseUpgrade(context, down);
-      else void serve(context, down, route);
+      openTunnel(context, new Http2WebSocket(req, res), route);
     },
     connection(socket, handOver, management) {
       new LaneConnection(socket, laneOf(management), handOver);
@@ -167,7 +164,14 @@ function takesLane(deps: GatewayDeps, route: Route): boolean {
 
 /** Whether the platform itself answers for this kind, so that there is no workload to tunnel to. */
 const isOwn = ({ answerers, handlers }: GatewayDeps, route: Route): boolean =>
-  route.to === "facade" || ("kind" in route && (answerers?.[route.kind] ?? handlers?.[route.kind]) !== undefined);
+  (route.to === "facade" && route.port === undefined) ||
+  ("kind" in route && (answerers?.[route.kind] ?? handlers?.[route.kind]) !== undefined);
+
+function openTunnel(context: ServeContext, down: Downstream, route: Route): void {
+  if (isOwn(context.deps, route)) refuseUpgrade(context, down);
+  else if (route.to === "facade") void answer(context, down, route);
+  else void serve(context, down, route);
+}
 
 function refuseUpgrade(context: ServeContext, down: Downstream): void {
   context.running += 1;
@@ -185,7 +189,7 @@ async function answer(context: ServeContext, down: Downstream, route: Route): Pr
     await answerHere(context, down, async () => {
       const facade = facades?.[route.facade];
       if (facade === undefined) throw new GatewayError("ROUTE_NOT_FOUND");
-      passage = await facade(down, route.path);
+      passage = await facade(down, route);
     });
     return passage === null ? undefined : pass(context, down, passage);
   }
@@ -206,7 +210,7 @@ async function answer(context: ServeContext, down: Downstream, route: Route): Pr
 
 /** Serves a request of a façade as one of the platform's own. */
 async function pass(context: ServeContext, down: Downstream, passage: Passage): Promise<void> {
-  if (!("node" in passage)) return serve(context, passage.down, passage.route);
+  if (!("node" in passage)) return serve(context, passage.down, passage.route, passage.principal);
   context.running += 1;
   try {
     handOn(context, down, passage.node, requestIdOf(down));

@@ -15,8 +15,10 @@ export interface PortPassage {
   taken: string;
 }
 
-export function throughPort(admitted: Admitted): PortPassage {
+/** `named` is the port that the address itself names; undefined = the path may. */
+export function throughPort(admitted: Admitted, named?: number): PortPassage {
   const { workload, path } = admitted;
+  if (named !== undefined) return { taken: "", admitted: { ...admitted, workload: { ...workload, door: named } } };
   const found = workload.kind === "sandbox" && workload.door === "api" ? PORT_PATH.exec(path) : null;
   if (!found) return { admitted, taken: "" };
   const taken = found[0];

@@ -13,18 +13,24 @@ interface CallerPrincipal extends Principal {
 }
 
 export interface Principals extends Pick<GatewayDeps, "authenticate" | "authorize" | "hasWorkspace" | "mayReadLogs"> {
+  /** The owner of an API key; null when the key is not, or no longer, valid. */
+  principalOfKey(keyId: string): Promise<Principal | null>;
   /** The workspace of requests that name none; null where the credentials do not say. */
   homeOf(principal: Principal): Promise<string | null>;
   /** The workspaces that these credentials can be used in. */
   workspacesOf(principal: Principal, limit: number): Promise<string[]>;
 }
 
+const principalOf = (caller: Caller): CallerPrincipal => ({
+  ...{ id: caller.subject, type: caller.subjectType, method: caller.authMethod, keyId: caller.keyId, caller },
+});
+
 export function createPrincipals(authenticator: Authenticator): Principals {
   return {
     async authenticate(token): Promise<CallerPrincipal | null> {
       try {
         const caller = await authenticator.authenticate(credentialOf(token));
-        return { id: caller.subject, type: caller.subjectType, method: caller.authMethod, keyId: caller.keyId, caller };
+        return principalOf(caller);
       } catch (error) {
         if (error instanceof PlatformError && error.code === "unauthenticated") return null;
         throw error;
@@ -40,6 +46,10 @@ export function createPrincipals(authenticator: Authenticator): Principals {
       } catch {
         return false; // the gateway writes its own FORBIDDEN answer
       }
+    },
+    principalOfKey: async (keyId) => {
+      const caller = await authenticator.callerOfKey(keyId);
+      return caller && principalOf(caller);
     },
     homeOf: async (principal) => authenticator.workspaceOf((principal as CallerPrincipal).caller),
     workspacesOf: (principal, limit) => authenticator.workspacesOf((principal as CallerPrincipal).caller, limit),

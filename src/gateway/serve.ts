@@ -5,12 +5,12 @@ import type { Downstream } from "../http/downstream.ts";
 import type { FixedHeaders } from "../http/header-rules.ts";
 import { respond, respondError } from "../http/platform-response.ts";
 import { requestIdOf } from "../http/request-id.ts";
-import type { Route, WorkloadRoute } from "../http/route.ts";
+import { portOf, type Route, type WorkloadRoute } from "../http/route.ts";
 import { acceptAsync } from "./accept-async.ts";
 import { type Admitted, admit, find } from "./admit.ts";
 import { type Call, finished, type ServeContext } from "./call.ts";
 import { cookieValue } from "./credentials.ts";
-import type { GatewayDeps, InstanceLease, OwnEndpoint, RequestRecord, Workload } from "./deps.ts";
+import type { GatewayDeps, InstanceLease, OwnEndpoint, Principal, RequestRecord, Workload } from "./deps.ts";
 import { type ExchangeLimits, type ForwardOutcome, forward } from "./forward.ts";
 import { headOf } from "./forwarded-head.ts";
 import { handOn } from "./hand-on.ts";
@@ -32,7 +32,13 @@ import {
   timeLimitFields,
 } from "./request-rules.ts";
 
-export async function serve(context: ServeContext, down: Downstream, route: Route): Promise<void> {
+/** `known` is the caller, where a façade has found out who calls. */
+export async function serve(
+  context: ServeContext,
+  down: Downstream,
+  route: Route,
+  known: Principal | null = null,
+): Promise<void> {
   const startedAtMs = context.deps.clock.now();
   const startedMs = performance.now();
   const requestId = requestIdOf(down);
@@ -60,7 +66,7 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
       return;
     }
     if (respondMetadata(context, down, entered, workload)) return finished(context);
-    const { admitted, taken } = throughPort(await admit(context, down, entered, workload));
+    const { admitted, taken } = throughPort(await admit(context, down, entered, workload, known), portOf(route));
     const prefix = entered.prefix + taken;
     const pagePrefix = route.prefix === "" ? "" : prefix;
     const { method } = down;

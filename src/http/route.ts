@@ -9,6 +9,7 @@
  *   /{openai|anthropic}/v1[/rest], /e2b[/rest]                    (the API of another product)
  *   {agt|mcp|mdl|sbx|job|app}-{name}-{workspace}[.{region}].{domain}
  *   {id}[.{region}].preview.{domain}
+ *   {port}-{id}.{domain}                                          (a port of a sandbox, as E2B's clients name it)
  *   any host at or below a custom domain
  *   the same below localhost, on loopback
  *   bl-prod-{hash}.run.localhost                                  (a neighbour, from inside a workload)
@@ -27,7 +28,16 @@ import { RESERVED_WORDS } from "../contract/reserved-words.ts";
 
 export type Route =
   | { to: "management" }
-  | { to: "workload"; kind: WorkloadKind; workspace: string; name: string; prefix: string; path: string }
+  | {
+      to: "workload";
+      kind: WorkloadKind;
+      workspace: string;
+      name: string;
+      prefix: string;
+      path: string;
+      /** A port inside the workload; absent = the workload's own API, where the path may name a port. */
+      port?: number;
+    }
   /** A host label: name and workspace may both contain hyphens, so only the label's record tells where to split it. */
   | { to: "label"; kind: WorkloadKind; label: string; prefix: string; path: string }
   | { to: "preview"; workspace: string | null; id: string; prefix: string; path: string }
@@ -36,8 +46,21 @@ export type Route =
   /** A path inside a workspace that a trigger may have claimed. */
   | { to: "trigger"; workspace: string; prefix: string; path: string }
   /** The API of another product. */
-  | { to: "facade"; facade: FacadeName; prefix: string; path: string }
+  | FacadeRoute
   | { to: "nothing" };
+
+export interface FacadeRoute {
+  to: "facade";
+  facade: FacadeName;
+  prefix: string;
+  /** The raw path and query behind the façade's first segment. */
+  path: string;
+  /** The sandbox and the port that a host name is about. */
+  port?: { sandbox: string; number: number };
+}
+
+/** The port inside a workload that the address itself names. */
+export const portOf = (route: Route): number | undefined => (route.to === "workload" ? route.port : undefined);
 
 export type WorkloadRoute = Exclude<Route, { to: "management" | "facade" | "nothing" }>;
 
@@ -117,6 +140,8 @@ function byHost(path: string, host: string, settings: RouteSettings): Route | nu
   return settings.isCustomDomain(host) ? { to: "domain", host, prefix: "", path } : null;
 }
 
+const PORT_LABEL = /^(\d{1,5})-([a-z0-9-]+)$/;
+
 /** Hosts below the domain that name neither a workload nor a preview serve the path forms, like the domain itself. */
 function byLabels(path: string, labels: string[]): Route | null {
   const first = labels[0] ?? "";
@@ -124,6 +149,9 @@ function byLabels(path: string, labels: string[]): Route | null {
     if (labels.length > 3 || !NAME.test(first)) return NOTHING;
     return { to: "preview", workspace: null, id: first, prefix: "", path };
   }
+  const [, port, sandbox] = (labels.length === 1 && PORT_LABEL.exec(first)) || [];
+  if (port !== undefined && sandbox !== undefined)
+    return { to: "facade", facade: "e2b", prefix: "", path, port: { sandbox, number: Number(port) } };
   const hyphen = first.indexOf("-");
   const kind = hyphen > 0 ? KIND_OF_LABEL.get(first.slice(0, hyphen)) : undefined;
   if (kind === undefined) return null;

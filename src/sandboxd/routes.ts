@@ -123,6 +123,7 @@ export const ROUTES: Route[] = [
     pattern: /^\/e2b\/files$/,
     methods: { GET: async () => (await e2bFiles()).getFiles, POST: async () => (await e2bFiles()).postFiles },
   },
+  { pattern: /^\/e2b\/metrics$/, methods: { GET: async () => (await import("./e2b/metrics.ts")).getMetrics } },
   { pattern: /^\/e2b\/health$/, methods: { GET: async () => (await import("./e2b/health.ts")).getHealth } },
 ];
 

@@ -13,10 +13,10 @@ export interface Control {
   /** Refuses with 404 what the caller cannot see. */
   placeOf(sandboxID: string): Promise<Place>;
   idOf(place: Place): Promise<string>;
-  /** The token that opens the sandbox's own API. */
-  accessToken: string;
-  /** Domain below which ports of sandboxes have host names; null when there is none. */
-  domain: string | null;
+  /** The token that opens the sandbox's own API and its ports. */
+  accessTokenFor(place: Place): Promise<string>;
+  /** Domain below which ports of sandboxes have host names. */
+  domain: string;
 }
 
 export interface Answered {

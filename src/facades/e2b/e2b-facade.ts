@@ -12,38 +12,44 @@ import { DressedRequest } from "../../http/dressed-request.ts";
 import { requestIdOf } from "../../http/request-id.ts";
 import { STATUS_CODES } from "../../lib/network/node-http.ts";
 import type { Clock } from "../../lib/time/clock.ts";
+import { type AccessTokenDeps, type AccessTokens, createAccessTokens } from "./access-token.ts";
 import type { Answered, Control } from "./control.ts";
 import { CONTROL_ROUTES } from "./control-routes.ts";
 import { managementOf } from "./management.ts";
 import { Refusal } from "./refusal.ts";
 import { idOf, sandboxBehind } from "./sandbox-id.ts";
 
-export interface E2bFacadeDeps extends Pick<GatewayDeps, "authenticate" | "authorize" | "resolve"> {
+export interface E2bFacadeDeps extends AccessTokenDeps, Pick<GatewayDeps, "authenticate" | "authorize" | "resolve"> {
   call: DirectCall;
   clock: Clock;
   brand: string;
-  domain: string | undefined;
+  /** Domain, with a port where needed, below which ports of sandboxes have host names. */
+  hostsBelow(): string;
   workspacesOf(principal: Principal, limit: number): Promise<string[]>;
 }
 
 const ID_FIELD = "e2b-sandbox-id";
 const PORT_FIELD = "e2b-sandbox-port";
 const TOKEN_FIELD = "x-access-token";
+const TRAFFIC_FIELD = "e2b-traffic-access-token";
 const KEY_FIELD = "x-api-key";
 /** Fields for this façade alone; what runs in a sandbox does not get them. */
-const OWN_FIELDS = new Set([ID_FIELD, PORT_FIELD, TOKEN_FIELD, KEY_FIELD]);
+const OWN_FIELDS = new Set([ID_FIELD, PORT_FIELD, TOKEN_FIELD, TRAFFIC_FIELD, KEY_FIELD]);
+const NOTHING: ReadonlyMap<string, string> = new Map();
 /** The port of E2B's daemon, whose API the platform's own daemon has below this path. */
-const DAEMON_PORT = "49983";
+const DAEMON_PORT = 49983;
+const PORT_MAX = 65_535;
 const DAEMON_PATH = "/e2b";
 const BODY_BYTES_MAX = 1024 * 1024;
 const WORKSPACES_MAX = 1000;
 
 export function createE2bFacade(deps: E2bFacadeDeps): Facade {
-  return async (down, path) => {
-    const id = down.header(ID_FIELD);
+  const tokens = createAccessTokens(deps);
+  return async (down, { path, prefix, port }) => {
+    const named = port ?? namedIn(down) ?? metricsOf(down, path);
     try {
-      if (id !== undefined) return await passage(deps, down, id, path);
-      const made = await control(deps, down, path);
+      if (named !== null) return await passage({ ...deps, tokens }, down, { path, prefix, ...named });
+      const made = await control({ ...deps, tokens }, down, path);
       if ("node" in made) return made;
       answer(down, made);
     } catch (error) {
@@ -55,24 +61,58 @@ export function createE2bFacade(deps: E2bFacadeDeps): Facade {
   };
 }
 
+interface Deps extends E2bFacadeDeps {
+  tokens: AccessTokens;
+}
+
+/** The sandbox and its port that the client names in header fields; null for requests to the control API. */
+function namedIn(down: Downstream): { sandbox: string; number: number } | null {
+  const sandbox = down.header(ID_FIELD);
+  return sandbox === undefined ? null : { sandbox, number: Number(down.header(PORT_FIELD) ?? DAEMON_PORT) };
+}
+
+const METRICS = /^(?:\/v[23])?\/sandboxes\/([^/?]+)\/metrics\/?(?:\?|$)/;
+
+/** The one endpoint of the control API that the daemon inside answers: what the sandbox uses now. */
+function metricsOf(
+  { method }: Downstream,
+  path: string,
+): Pick<Inside, "sandbox" | "number" | "path" | "missing"> | null {
+  const sandbox = method === "GET" ? METRICS.exec(path)?.[1] : undefined;
+  return sandbox === undefined ? null : { sandbox, number: DAEMON_PORT, path: "/metrics", missing: 404 };
+}
+
+interface Inside {
+  sandbox: string;
+  number: number;
+  path: string;
+  prefix: string;
+  /** Status for a sandbox that does not exist. E2B's clients take 502 for "it does not run". */
+  missing?: 404;
+}
+
 /** The request as one to the sandbox's own address. */
-async function passage(deps: E2bFacadeDeps, down: Downstream, id: string, path: string): Promise<Passage> {
-  const { token, principal } = await callerOf(deps, down);
+async function passage(deps: Deps, down: Downstream, inside: Inside): Promise<Passage> {
+  const { sandbox: id, number, path, prefix, missing = 502 } = inside;
+  if (!(number > 0 && number <= PORT_MAX)) throw new Refusal(400, "There is no such port.");
   const sandbox = await sandboxBehind(deps.resolve, id);
-  // E2B's clients take 502 for "the sandbox does not run".
-  if (sandbox === null || !(await isSeen(deps, principal, sandbox.workspace)))
-    throw new Refusal(502, `The sandbox ${id} was not found.`);
+  const token = tokenIn(down, [TOKEN_FIELD, TRAFFIC_FIELD, KEY_FIELD]);
+  const principal = token === null ? null : await deps.tokens.check(token, sandbox?.uid ?? "");
+  // Somebody else's sandbox looks like one that does not exist.
+  if (sandbox === null || (principal !== null && !(await isSeen(deps, principal, sandbox.workspace))))
+    throw new Refusal(missing, `The sandbox ${id} was not found.`);
+  if (token !== null && principal === null) throw new Refusal(401, "The token is not valid for this sandbox.");
   if (sandbox.elsewhere !== null) return { node: sandbox.elsewhere };
-  const port = down.header(PORT_FIELD) ?? DAEMON_PORT;
   const { workspace, name } = sandbox;
-  const prefix = port === DAEMON_PORT ? DAEMON_PATH : `/port/${port}`;
+  const place = { to: "workload", kind: "sandbox", workspace, name, prefix } as const;
   return {
-    down: new DressedRequest(down, new Map([["x-service-authorization", `Bearer ${token}`]]), OWN_FIELDS),
-    route: { to: "workload", kind: "sandbox", workspace, name, prefix: DAEMON_PATH, path: `${prefix}${path}` },
+    principal,
+    down: new DressedRequest(down, NOTHING, OWN_FIELDS),
+    route: number === DAEMON_PORT ? { ...place, path: `${DAEMON_PATH}${path}` } : { ...place, path, port: number },
   };
 }
 
-async function control(deps: E2bFacadeDeps, down: Downstream, target: string): Promise<Answered | { node: string }> {
+async function control(deps: Deps, down: Downstream, target: string): Promise<Answered | { node: string }> {
   const { token, principal } = await callerOf(deps, down);
   const { pathname, searchParams: query } = new URL(target === "" ? "/" : target, "http://e2b");
   const fitting = CONTROL_ROUTES.filter(({ pattern }) => pattern.test(pathname));
@@ -99,8 +139,11 @@ async function control(deps: E2bFacadeDeps, down: Downstream, target: string): P
       return sandbox;
     },
     idOf: (place) => idOf(deps.resolve, place),
-    accessToken: token,
-    domain: deps.domain ?? null,
+    accessTokenFor: async (place) => {
+      const { uid = "" } = (await deps.resolve({ by: "name", kind: "sandbox", ...place })) ?? {};
+      return deps.tokens.issue(principal, token, uid);
+    },
+    domain: deps.hostsBelow(),
   };
   return route.serve(made);
 }
@@ -112,12 +155,16 @@ async function isSeen(deps: E2bFacadeDeps, principal: Principal, workspace: stri
 }
 
 async function callerOf(deps: E2bFacadeDeps, down: Downstream): Promise<{ token: string; principal: Principal }> {
-  const bearer = /^bearer +(\S+)$/i.exec(down.header("authorization") ?? "")?.[1];
-  const token = down.header(TOKEN_FIELD) ?? down.header(KEY_FIELD) ?? bearer;
-  if (!token) throw new Refusal(401, "An API key is required: send it in X-API-KEY (E2B_API_KEY).");
+  const token = tokenIn(down, [KEY_FIELD]);
+  if (token === null) throw new Refusal(401, "An API key is required: send it in X-API-KEY (E2B_API_KEY).");
   const principal = await deps.authenticate(token);
   if (!principal) throw new Refusal(401, "The API key is not valid, or no longer valid.");
   return { token, principal };
+}
+
+function tokenIn(down: Downstream, fields: readonly string[]): string | null {
+  const bearer = /^bearer +(\S+)$/i.exec(down.header("authorization") ?? "")?.[1];
+  return fields.map((name) => down.header(name)).find(Boolean) ?? bearer ?? null;
 }
 
 function bodyOf(sent: Buffer): Record<string, unknown> {

@@ -18,6 +18,8 @@ export function networkOf(
   internet: boolean | undefined,
 ): object | undefined {
   for (const name of NOT_HERE) if (network?.[name] !== undefined) throw unsupported(`\`network.${name}\``);
+  if (network?.allowPublicTraffic === true)
+    throw unsupported("`network.allowPublicTraffic: true` (a preview gives a port a public address)");
   const rules = [
     ...listOf(network, "allowOut").flatMap((host) => rulesFor("allow", host)),
     ...listOf(network, "denyOut").flatMap((host) => rulesFor("deny", host)),

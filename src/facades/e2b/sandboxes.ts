@@ -3,7 +3,6 @@ import type { Control, Endpoint } from "./control.ts";
 import { Refusal, unsupported } from "./refusal.ts";
 import type { Place } from "./sandbox-id.ts";
 import {
-  ENVD_VERSION,
   endOf,
   type NewSandbox,
   newName,
@@ -25,16 +24,14 @@ const sandboxOf = async (control: Control): Promise<{ shown: Shown; place: Place
   return { place, shown: await control.manage<Shown>("sandboxGet", { params: { sandboxName }, workspace }) };
 };
 
-/** What a client needs to reach a sandbox. */
-const reachable = ({ accessToken, domain }: Control): object => ({
-  envdVersion: ENVD_VERSION,
-  envdAccessToken: accessToken,
-  ...(domain === null ? {} : { domain }),
-});
-
+/** A sandbox with all that a client needs to reach it. */
 const whole = async (control: Control, shown: Shown): Promise<object> => {
   const { name, workspace } = shown.metadata;
-  return { ...toWire(shown, await control.idOf({ name, workspace })), ...reachable(control) };
+  const token = await control.accessTokenFor({ name, workspace });
+  return {
+    ...toWire(shown, await control.idOf({ name, workspace })),
+    ...{ envdAccessToken: token, trafficAccessToken: token, domain: control.domain },
+  };
 };
 
 export const create: Endpoint = async (control) => {

@@ -30,7 +30,7 @@ export function createModelFacade(deps: ModelFacadeDeps, style: CatalogueStyle):
   const defaultOf = async (down: Downstream, principal: Principal): Promise<string | null> =>
     workspaceHeaders.map((name) => down.header(name)).find(Boolean) ?? (await deps.homeOf(principal));
 
-  return async (down, path) => {
+  return async (down, { path }) => {
     const requestId = randomUUID();
     try {
       const principal = await principalOf(down, NO_ADDRESS);

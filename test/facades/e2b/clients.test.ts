@@ -1,10 +1,11 @@
-/** The unmodified client of E2B from npm, of the version in package.json beside this file, on real sandboxes. */
+/** The unmodified clients of E2B, of the versions in the files beside this one, on real sandboxes. */
 import { execFile } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
+import { LONG } from "../../long.ts";
 import { machineSkip, sandboxSuite } from "../../sandbox-suite.ts";
 import { printed } from "../../sdk/place.ts";
 
@@ -28,13 +29,32 @@ describe("programs written for E2B", { skip: machineSkip }, () => {
       (error: { stderr?: string }) => error.stderr ?? String(error),
     );
     if (failed !== null) return t.skip(`npm finds no registry with E2B's client: ${failed.slice(0, 200)}`);
-    const { url, apiKey } = platform();
-    const env = {
-      PATH: process.env.PATH,
-      E2B_API_URL: `${url}/e2b`,
-      E2B_SANDBOX_URL: `${url}/e2b`,
-      E2B_API_KEY: apiKey,
-    };
-    await run(process.execPath, ["program.mjs"], { cwd: folder, env }).catch(printed);
+    await run(process.execPath, ["program.mjs"], { cwd: folder, env: moved() }).catch(printed);
+  });
+
+  test("a program with the package of PyPI runs with other addresses", {
+    skip: !LONG && "npm run test:long has it",
+  }, async (t) => {
+    const venv = join(folder, "venv");
+    const pip = ["-m", "pip", "--python", join(venv, "bin/python"), "-q", "--disable-pip-version-check"];
+    const wanted = join(import.meta.dirname, "requirements.txt");
+    const failed = await run("python3", ["-m", "venv", "--without-pip", venv])
+      .then(() => run("python3", [...pip, "install", "--no-compile", "-r", wanted]))
+      .then(
+        () => null,
+        (error: { stderr?: string }) => error.stderr ?? String(error),
+      );
+    if (failed !== null) return t.skip(`pip finds no registry with E2B's client: ${failed.slice(0, 200)}`);
+    const program = join(import.meta.dirname, "program.py");
+    await run(join(venv, "bin/python"), [program], { cwd: folder, env: moved() }).catch(printed);
   });
 });
+
+/** All that a program written for E2B is told of the other platform. */
+function moved(): Record<string, string | undefined> {
+  const { url, apiKey } = platform();
+  return {
+    ...{ PATH: process.env.PATH, HOSTS_BELOW: `localhost:${new URL(url).port}` },
+    ...{ E2B_API_URL: `${url}/e2b`, E2B_SANDBOX_URL: `${url}/e2b`, E2B_API_KEY: apiKey },
+  };
+}

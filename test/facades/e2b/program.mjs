@@ -87,11 +87,14 @@ async function files() {
 }
 
 async function lifetime() {
+  assert.equal(box.getHost(3000), `3000-${box.sandboxId}.${process.env.HOSTS_BELOW}`);
   assert.equal(await box.isRunning(), true);
   await box.setTimeout(900_000);
   const { sandboxId, metadata, state, templateId, startedAt, endAt } = await box.getInfo();
   assert.deepEqual([sandboxId, metadata, state, templateId], [box.sandboxId, { user: "ann" }, "running", "base"]);
   assert.ok(endAt - startedAt >= 900_000);
+  const [used] = await box.getMetrics();
+  assert.ok(used.memUsed > 0 && used.memTotal >= used.memUsed && used.diskTotal > 0 && used.cpuUsedPct >= 0);
   const listed = async (user) =>
     (await Sandbox.list({ query: { metadata: { user } } }).nextItems()).map((found) => found.sandboxId);
   assert.deepEqual([await listed("ann"), await listed("bob")], [[box.sandboxId], []]);

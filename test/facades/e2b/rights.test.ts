@@ -1,14 +1,15 @@
 /** E2B's API asks for the same rights as the platform's own, and tells strangers nothing. */
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { makeServiceAccount, makeUser } from "../../identities.ts";
 import { startTestPlatform, type TestPlatform } from "../../platform.ts";
 
 let platform: TestPlatform;
-/** Id of a sandbox in the workspace `main`. */
+/** Id of a sandbox in the workspace `main`, and the token that its maker got for it. */
 let id: string;
+let token: string;
 /** Works in the workspace `second` only. */
 let stranger: string;
 
@@ -35,7 +36,7 @@ before(async () => {
   const headers = { "x-service-workspace": "main" };
   const made = await ask("POST", "/v2/sandboxes", { headers, body: { templateID: "base", metadata: { a: "b" } } });
   assert.equal(made.status, 201, JSON.stringify(made.body));
-  id = made.body.sandboxID;
+  ({ sandboxID: id, envdAccessToken: token } = made.body);
 });
 after(() => platform.stop());
 
@@ -67,9 +68,29 @@ test("credentials are needed, and their scopes count", async () => {
   assert.equal((await ask("GET", "/health", { key: null, headers })).status, 403);
 });
 
+test("a token opens its sandbox and nothing else, until its key is deleted", async () => {
+  const robot = await makeServiceAccount(platform.app.store, "main");
+  const mine = (await ask("GET", `/sandboxes/${id}`, { key: robot.key })).body.envdAccessToken;
+  assert.ok(mine !== token && !mine.includes(robot.key));
+  const other = await ask("POST", "/v2/sandboxes", { key: robot.key, body: {} });
+  // Nothing listens at this port: a caller who is let in learns that.
+  const enter = async (sandbox: string, secret: string) => {
+    const headers = { "e2b-sandbox-id": sandbox, "e2b-sandbox-port": "1", "x-access-token": secret };
+    const { status, body } = await ask("GET", "/", { key: null, headers });
+    return body.error?.code === "WORKLOAD_NOT_LISTENING" ? "in" : status;
+  };
+  assert.deepEqual([await enter(id, mine), await enter(other.body.sandboxID, mine)], ["in", 401]);
+  assert.equal(await enter(id, `${mine.slice(0, -2)}${mine.at(-2) === "A" ? "B" : "A"}${mine.at(-1)}`), 401);
+  assert.equal((await ask("GET", `/sandboxes/${id}`, { key: mine })).status, 401);
+  const [key] = await platform.app.store.keys.listKeys("service_account", robot.sub);
+  await platform.app.store.keys.removeKey("service_account", robot.sub, key?.id ?? "");
+  assert.equal(await enter(id, mine), 401);
+});
+
 test("what the platform does not have is refused", async () => {
   const refused = async (body: object) => (await ask("POST", "/v2/sandboxes", { key: stranger, body })).status;
   assert.equal(await refused({ mcp: {} }), 400);
+  assert.equal(await refused({ network: { allowPublicTraffic: true } }), 400);
   assert.equal(await refused({ network: { egressProxy: { address: "a:1" } } }), 400);
   assert.equal(await refused({ templateID: "no-such-image" }), 400);
   assert.equal((await ask("POST", "/volumes", { body: {} })).status, 404);
@@ -96,15 +117,33 @@ test("a program in a sandbox gets the request without the caller's credentials",
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => server.close());
   const port = String((server.address() as AddressInfo).port);
-  const headers = {
-    "e2b-sandbox-id": id,
-    "e2b-sandbox-port": port,
-    "x-access-token": platform.apiKey,
-    "x-own": "kept",
-  };
-  const { status, body } = await ask("GET", "/execute?x=1", { headers });
-  assert.deepEqual([status, body.url, body.headers["x-own"]], [200, "/execute?x=1", "kept"]);
-  assert.ok(!JSON.stringify(body.headers).includes(platform.apiKey));
+  const named = { "e2b-sandbox-id": id, "e2b-sandbox-port": port, "x-own": "kept" };
+  for (const [field, secret] of [
+    ["x-access-token", token],
+    ["e2b-traffic-access-token", token],
+    ["x-access-token", platform.apiKey],
+  ] as const) {
+    const { status, body } = await ask("GET", "/execute?x=1", { key: null, headers: { ...named, [field]: secret } });
+    assert.deepEqual([status, body.url, body.headers["x-own"]], [200, "/execute?x=1", "kept"]);
+    assert.ok(!JSON.stringify(body.headers).includes(secret));
+  }
+  assert.equal((await ask("GET", "/", { key: null, headers: named })).status, 401);
+  // The same port by the name that `getHost` gives it.
+  const byHost = (headers: Record<string, string>, host = `${port}-${id}.localhost`) =>
+    new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
+      const { port: ours } = new URL(platform.url);
+      get({ host: "127.0.0.1", port: ours, path: "/page?y=2", headers: { host, ...headers } }, async (answer) => {
+        resolve({ status: answer.statusCode, text: (await answer.toArray()).join("") });
+      }).on("error", reject);
+    });
+  const page = await byHost({ "e2b-traffic-access-token": token });
+  assert.equal(page.status, 200, page.text);
+  const seen: { url: string; headers: Record<string, string> } = JSON.parse(page.text);
+  assert.deepEqual([seen.url, seen.headers["x-forwarded-prefix"]], ["/page?y=2", undefined]);
+  assert.ok(!page.text.includes(token));
+  assert.equal((await byHost({})).status, 401);
+  assert.equal((await byHost({ "x-access-token": stranger })).status, 502);
+  assert.equal((await byHost({ "x-access-token": token }, `${port}-none-main.localhost`)).status, 502);
 });
 
 test("a create at E2B's address is in the audit log", async () => {

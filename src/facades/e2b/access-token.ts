@@ -1,0 +1,40 @@
+/**
+ * Tokens that E2B's clients send to a sandbox. A token names the API key that it was made for, and opens one sandbox with
+ * that key's rights, for as long as the key is valid; the key itself stays with the client. A caller without an API key,
+ * such as a person's own access token, goes on with that.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { GatewayDeps, Principal } from "../../gateway/deps.ts";
+
+export interface AccessTokenDeps extends Pick<GatewayDeps, "authenticate"> {
+  /** A key of this server for one purpose. */
+  keyFor(purpose: string): Buffer;
+  /** The owner of an API key; null when the key is not, or no longer, valid. */
+  principalOfKey(keyId: string): Promise<Principal | null>;
+}
+
+export interface AccessTokens {
+  /** `credential` is what the caller sent. */
+  issue(principal: Principal, credential: string, sandboxUid: string): string;
+  /** The owner of a token for this sandbox, or of any other credential. */
+  check(token: string, sandboxUid: string): Promise<Principal | null>;
+}
+
+const PREFIX = "e2b_";
+const TOKEN = /^e2b_([\w-]+)\.([\w-]{43})$/;
+const PURPOSE = "e2b-access-tokens";
+
+export function createAccessTokens({ keyFor, principalOfKey, authenticate }: AccessTokenDeps): AccessTokens {
+  const macOf = (keyId: string, sandboxUid: string): string =>
+    createHmac("sha256", keyFor(PURPOSE)).update(`${sandboxUid}/${keyId}`).digest("base64url");
+  return {
+    issue: ({ keyId }, credential, sandboxUid) =>
+      keyId ? `${PREFIX}${keyId}.${macOf(keyId, sandboxUid)}` : credential,
+    async check(token, sandboxUid) {
+      const [, keyId, mac] = TOKEN.exec(token) ?? [];
+      if (keyId === undefined || mac === undefined) return authenticate(token);
+      const isRight = timingSafeEqual(Buffer.from(mac), Buffer.from(macOf(keyId, sandboxUid)));
+      return isRight ? principalOfKey(keyId) : null;
+    },
+  };
+}
