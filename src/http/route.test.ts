@@ -93,6 +93,9 @@ test("hosts", () => {
     prefix: "",
     path: "/z",
   });
+  const port = { to: "facade", facade: "e2b", prefix: "", path: "/x?y", port: { sandbox: "box-main", number: 3000 } };
+  assert.deepEqual(at("/x?y", "3000-box-main.berth.test:443"), port);
+  assert.deepEqual(at("/v0/agents", "3000-box-main.eu.berth.test"), { to: "management" });
   assert.equal(hostName("[::1]:80"), "[::1]");
   assert.deepEqual(classify("/v0/x", undefined, settings), { to: "management" });
 });
