@@ -34,7 +34,10 @@ export const checksumOfHeader = (header: string): ChecksumName | null =>
   CHECKSUM_NAMES.find((name) => headerOf(name) === header) ?? null;
 
 export function requireWellFormed(name: ChecksumName, value: string): void {
-  if (!/^[A-Za-z0-9+/]+=*$/.test(value) || Buffer.from(value, "base64").length !== BYTES[name])
+  if (
+    !/^[A-Za-z0-9+/]+=*(-\d{1,5})?$/.test(value) ||
+    Buffer.from(value.replace(/-\d+$/, ""), "base64").length !== BYTES[name]
+  )
     throw new S3Error("InvalidRequest", `Value for ${headerOf(name)} header is invalid.`);
 }
 

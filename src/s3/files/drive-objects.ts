@@ -7,6 +7,7 @@ import type { Clock } from "../../lib/time/clock.ts";
 import { S3Error } from "../wire/s3-error.ts";
 import { codeOf, type Folder, folderAt, folderMadeAt, orNull } from "./folder.ts";
 import { type KeyPath, pathOfKey } from "./keys.ts";
+import { PartUploads } from "./part-uploads.ts";
 import { type ObjectRecord, Records } from "./records.ts";
 import { StagedFile } from "./staged-file.ts";
 
@@ -44,7 +45,7 @@ const IMPLIED: ObjectRecord = { etag: "", headers: {}, metadata: {}, tags: {}, c
 export class DriveObjects {
   readonly folders: DriveFolders;
   readonly staging: string;
-  readonly uploads: string;
+  readonly uploads: PartUploads;
   readonly #records: Records;
   readonly #clock: Clock;
   readonly #turns = new Map<string, Promise<unknown>>();
@@ -53,7 +54,7 @@ export class DriveObjects {
     this.folders = folders;
     this.#clock = clock;
     this.staging = join(folders.work, "staged");
-    this.uploads = join(folders.work, "uploads");
+    this.uploads = new PartUploads(join(folders.work, "uploads"));
     this.#records = new Records(join(folders.work, "records"));
   }
 
@@ -61,8 +62,9 @@ export class DriveObjects {
   static async open(folders: DriveFolders, clock: Clock): Promise<DriveObjects> {
     const objects = new DriveObjects(folders, clock);
     await rm(objects.staging, { recursive: true, force: true });
-    for (const dir of [objects.staging, objects.uploads, join(folders.work, "records")])
-      await mkdir(dir, { recursive: true, mode: 0o700 });
+    for (const name of ["staged", "uploads", "records"])
+      await mkdir(join(folders.work, name), { recursive: true, mode: 0o700 });
+    await objects.uploads.sweep();
     return objects;
   }
 

@@ -4,6 +4,7 @@ import { S3Error } from "../wire/s3-error.ts";
 import type { S3Request } from "../wire/s3-request.ts";
 import * as bucket from "./bucket.ts";
 import * as lists from "./lists.ts";
+import * as parts from "./multipart.ts";
 import * as reads from "./reads.ts";
 import * as writes from "./writes.ts";
 
@@ -19,6 +20,7 @@ export interface S3Operation {
 }
 
 const COPY = "x-amz-copy-source";
+const PART = ["uploadId", "partNumber"];
 
 export const S3_OPERATIONS: readonly S3Operation[] = [
   { method: "GET", on: "service", run: lists.listBuckets },
@@ -28,11 +30,18 @@ export const S3_OPERATIONS: readonly S3Operation[] = [
   { method: "GET", on: "bucket", query: ["location"], run: bucket.getBucketLocation },
   { method: "GET", on: "bucket", query: ["versioning"], run: bucket.getBucketVersioning },
   ...bucket.absentConfigurations,
+  { method: "GET", on: "bucket", query: ["uploads"], run: parts.listMultipartUploads },
   { method: "GET", on: "bucket", query: ["list-type"], run: lists.listObjectsV2 },
   { method: "GET", on: "bucket", run: lists.listObjects },
   { method: "GET", on: "object", query: ["tagging"], run: reads.getObjectTagging },
   { method: "PUT", on: "object", query: ["tagging"], isWrite: true, run: writes.putObjectTagging },
   { method: "DELETE", on: "object", query: ["tagging"], isWrite: true, run: writes.deleteObjectTagging },
+  { method: "POST", on: "object", query: ["uploads"], isWrite: true, run: parts.createMultipartUpload },
+  { method: "PUT", on: "object", query: PART, header: COPY, isWrite: true, run: parts.uploadPartCopy },
+  { method: "PUT", on: "object", query: PART, isWrite: true, run: parts.uploadPart },
+  { method: "POST", on: "object", query: ["uploadId"], isWrite: true, run: parts.completeMultipartUpload },
+  { method: "DELETE", on: "object", query: ["uploadId"], isWrite: true, run: parts.abortMultipartUpload },
+  { method: "GET", on: "object", query: ["uploadId"], run: parts.listParts },
   { method: "GET", on: "object", run: reads.getObject },
   { method: "HEAD", on: "object", run: reads.headObject },
   { method: "PUT", on: "object", header: COPY, isWrite: true, run: writes.copyObject },

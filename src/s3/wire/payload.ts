@@ -23,6 +23,8 @@ export interface Payload {
   source: AsyncIterable<Buffer>;
   /** Checksums that the client sends with the body. */
   checksums: readonly ChecksumName[];
+  /** Values of the checksums that came in headers, and of those in trailers once the source has ended. */
+  sent: ReadonlyMap<ChecksumName, string>;
   /** Throws unless what was written is what the client sent. Call it after the source has ended. */
   requireSame(written: Written): void;
 }
@@ -53,6 +55,7 @@ export function payloadOf(request: S3Request, seed: Seed, body: AsyncIterable<Bu
   return {
     bytes,
     checksums,
+    sent,
     source: limited(plain, bytes),
     requireSame(written) {
       if (written.bytes !== bytes) throw incomplete();
