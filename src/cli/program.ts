@@ -11,6 +11,7 @@ import { type CommandSpec, type Context, GROUPS, type OptionSpec, type OptionVal
 import { auditVerbs } from "./commands/audit.ts";
 import { billingCommands } from "./commands/billing.ts";
 import { deployCommands } from "./commands/deploy.ts";
+import { driveVerbs } from "./commands/drive.ts";
 import { imageVerbs } from "./commands/image.ts";
 import { logsCommands } from "./commands/logs.ts";
 import { moreCommands } from "./commands/more.ts";
@@ -51,6 +52,7 @@ export function allCommands(operatorCommands: readonly CommandSpec[]): CommandSp
 
 const OWN_VERBS: Record<string, readonly CommandSpec[]> = {
   audit: auditVerbs,
+  drive: driveVerbs,
   image: imageVerbs,
   sandbox: sandboxVerbs,
 };

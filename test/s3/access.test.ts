@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import * as s3 from "@aws-sdk/client-s3";
 import { HOUR_MS } from "../../src/lib/time/clock.ts";
+import { spawnBerth } from "../berth-process.ts";
 import { makeUser } from "../identities.ts";
 import { openDoor, type S3Keys, type TestDoor } from "./bucket.ts";
 import { presigned, sendRaw } from "./signed-request.ts";
@@ -88,6 +89,12 @@ describe("access to drives by S3", () => {
     await put(client, "open", "mine");
     await app.store.write((tx) => app.store.people.removeMember(tx, "main", sub));
     await fails(put(client, "open", "mine"), "ExpiredToken");
+    const other = await member();
+    const keyed = door.client(await door.keys("open", other.key));
+    await put(keyed, "open", "mine");
+    const found = await app.store.keys.findKey(other.key);
+    await app.store.keys.removeKey("user", other.sub, found?.id ?? "");
+    await fails(put(keyed, "open", "mine"), "ExpiredToken");
     const admin = await door.keys("open");
     aheadMs += HOUR_MS + 1000;
     const late = presigned(admin, "GET", "/open/mine", { nowMs: now() });
@@ -141,6 +148,24 @@ describe("access to drives by S3", () => {
       headers: { origin: "https://app.example", "access-control-request-method": "PUT" },
     });
     assert.deepEqual([preflight.status, preflight.headers["access-control-allow-origin"]], [200, "*"]);
+  });
+
+  test("the command line prints the environment of S3 clients", async () => {
+    const env = { BERTH_URL: door.platform.url, BERTH_API_KEY: door.platform.apiKey };
+    const { code, stdout, stderr } = await spawnBerth(["drive", "s3", "open", "--seconds", "120"], { env }).ended;
+    assert.equal(code, 0, stderr);
+    const given = Object.fromEntries(
+      [...stdout.matchAll(/^export (\w+)='(.*)'$/gm)].map(([, name, value]) => [name, value]),
+    );
+    const {
+      AWS_ACCESS_KEY_ID: accessKeyId,
+      AWS_SECRET_ACCESS_KEY: secretAccessKey,
+      AWS_SESSION_TOKEN: sessionToken,
+    } = given;
+    const keys = { accessKeyId, secretAccessKey, sessionToken, region: given.AWS_REGION, bucket: "open" };
+    const made = { ...keys, endpoint: given.AWS_ENDPOINT_URL_S3, expiration: "2100-01-01T00:00:00Z" };
+    await put(door.client(made), "open", "from the command line");
+    assert.match(stderr, /The credentials end at 20/);
   });
 
   test("a drive token is exchanged for credentials, and a session token for nothing", async () => {

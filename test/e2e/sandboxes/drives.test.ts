@@ -1,6 +1,7 @@
 /** Drives inside running sandboxes: decided by the platform, mounted by this machine's own driver. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { machineSkip, sandboxSuite } from "../../sandbox-suite.ts";
 
 describe("drives in sandboxes on this machine", { skip: machineSkip }, () => {
@@ -10,7 +11,7 @@ describe("drives in sandboxes on this machine", { skip: machineSkip }, () => {
   const makeDrive = (name: string, spec: object = {}) =>
     suite.platform().call("POST", "/drives", { body: { metadata: { name }, spec } });
   before(async () => {
-    await suite.start({ standby_after: "60" });
+    await suite.start({ standby_after: "60", s3_port: "0" });
     await create("one", {}, { labels: { team: "red" } });
     await create("two");
     await makeDrive("shared");
@@ -43,6 +44,39 @@ describe("drives in sandboxes on this machine", { skip: machineSkip }, () => {
     assert.deepEqual((await inside("two", "GET", "/drives/mount")).body.mounts, [
       { driveName: "shared", mountPath: "/in", drivePath: "/sub", readOnly: true, uidMap: "", gidMap: "" },
     ]);
+  });
+
+  test("a sandbox and S3 see each other's files, and no link of the sandbox leads S3 out of the drive", async () => {
+    const { call } = suite.platform();
+    await makeDrive("neighbour");
+    const { body: neighbour } = await call("GET", "/drives/neighbour");
+    const { body: keys } = await call("POST", "/drives/shared/s3-credentials");
+    const credentials = { ...keys, expiration: new Date(keys.expiration) };
+    const client = new S3Client({ endpoint: keys.endpoint, region: keys.region, credentials, maxAttempts: 1 });
+    const read = async (Key: string) =>
+      (await client.send(new GetObjectCommand({ Bucket: "shared", Key }))).Body?.transformToString();
+    try {
+      assert.equal(await read("sub/note"), "hi\n");
+      await client.send(new PutObjectCommand({ Bucket: "shared", Key: "sub/by-s3/new", Body: "from outside" }));
+      assert.equal((await exec("two", "cat /in/by-s3/new")).body.stdout, "from outside");
+      assert.equal((await exec("one", "echo more >> /mnt/shared/sub/by-s3/new; echo $?")).body.stdout, "0\n");
+      assert.equal(await read("sub/by-s3/new"), "from outsidemore\n");
+      const links = ["ln -s /etc/passwd file", "ln -s /etc folder", `ln -s ../${neighbour.metadata.uid} drive`];
+      await exec(
+        "one",
+        ["mkdir /mnt/shared/trap", "cd /mnt/shared/trap", ...links, "ln -s /dev/zero endless", "mkfifo pipe"].join(
+          " && ",
+        ),
+      );
+      for (const Key of ["trap/file", "trap/folder/passwd", "trap/endless", "trap/pipe"])
+        await assert.rejects(read(Key), { name: "NoSuchKey" }, Key);
+      const into = new PutObjectCommand({ Bucket: "shared", Key: "trap/drive/planted", Body: "x" });
+      await assert.rejects(client.send(into), { name: "InvalidRequest" });
+      const { KeyCount } = await client.send(new ListObjectsV2Command({ Bucket: "shared", Prefix: "trap/" }));
+      assert.equal(KeyCount, 0);
+    } finally {
+      client.destroy();
+    }
   });
 
   test("a drive that is mounted cannot be deleted, and its sandbox can be changed", async () => {
