@@ -171,6 +171,7 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"jobExecutionData","method":"GET","path":"/jobs/{jobId}/executions/{executionId}/data/{token}","summary":"What a running task reads its arguments from","scope":null,"role":"member","kind":"job"},
   {"id":"modelUsage","method":"GET","path":"/usage/models","summary":"Tokens and cost of the workspace's models, by model and by key","scope":"models:list","role":"member","kind":"model"},
   {"id":"logQuery","method":"GET","path":"/observability/logs","summary":"List what workloads have written, newest first","scope":"logs:list","role":"member","kind":"log"},
+  {"id":"logHistogram","method":"GET","path":"/observability/logs/histogram","summary":"Count what workloads have written over time, by severity","scope":"logs:list","role":"member","kind":"log"},
   {"id":"logFollow","method":"GET","path":"/observability/logs/follow","summary":"Hear what workloads write as it comes, as server-sent events","scope":"logs:list","role":"member","kind":"log"},
   {"id":"nodeList","method":"GET","path":"/nodes","summary":"List the servers of this platform","scope":"nodes:list","role":"admin","kind":"node"},
   {"id":"nodeGet","method":"GET","path":"/nodes/{node}","summary":"Read one node, by its id or its name","scope":"nodes:get","role":"admin","kind":"node"},

@@ -221,6 +221,24 @@ for (const database of databases.all) {
           (data as { logs: { message: string }[] }).logs.map(({ message }) => message),
           ["three"],
         );
+        const talker = "resourceType=agents&workloadIds=talker";
+        const said = async (more: string): Promise<[string[], string]> => {
+          const { logs } = (await call("GET", `/observability/logs?${talker}${more}`)).body.talker;
+          return [logs.map(({ message }: { message: string }) => message), logs.at(-1)?.timestamp ?? ""];
+        };
+        const [newest, oldestShown] = await said("&limit=2");
+        assert.deepEqual(newest, ["three", "two"]);
+        assert.deepEqual((await said(`&before=${oldestShown}`))[0], ["one", "before"], "the next page");
+        assert.deepEqual((await said(`&after=${oldestShown}`))[0], ["three"]);
+        lines.append(tag, [{ message: "bad", severity: 17 }]);
+        await lines.flush();
+        const counted = (await call("GET", `/observability/logs/histogram?${talker}&buckets=4`)).body;
+        assert.deepEqual(
+          [counted.total, counted.info.length, counted.info.at(-1), counted.error.at(-1), counted.warning],
+          [5, 4, 4, 1, [0, 0, 0, 0]],
+        );
+        const errors = (await call("GET", `/observability/logs/histogram?${talker}&severity=ERROR`)).body;
+        assert.deepEqual([errors.total, errors.info.length], [1, 60]);
         // An earlier sandbox of this name may have been kept to admins.
         const former = { ...tag, plural: "sandboxes", name: "reused", uid: "former" };
         lines.append(former, [{ message: "of the earlier life", severity: 9 }]);
@@ -236,6 +254,8 @@ for (const database of databases.all) {
         assert.deepEqual(await all(reader.key), [false, false], "the sandbox is gone");
         await store.resources.create(draftOf("sandbox", "reused", {}));
         assert.deepEqual(await all(reader.key), [false, false], "the name is another's");
+        const hidden = "/observability/logs/histogram?resourceType=sandboxes";
+        assert.equal((await call("GET", hidden, { key: reader.key, workspace: "main" })).body.total, 0);
         assert.deepEqual(await all(platform.apiKey), [true, true]);
       } finally {
         await lines.stop();

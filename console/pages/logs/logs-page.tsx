@@ -1,26 +1,21 @@
-/** What workloads wrote: the newest lines at the end, followed while they come. */
+/** What workloads wrote: counts over time, the newest lines at the end, followed while they come. */
 import "./logs.css";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call } from "../../api/call.ts";
-import { useAnswer } from "../../api/query.ts";
+import { downloadText, type LogQuery, useHistogram, useLines } from "../../api/logs.ts";
+import { useAction } from "../../api/query.ts";
 import type { Workload } from "../../api/workload.ts";
 import { countOf } from "../../lib/format.ts";
 import { queryOf, setQuery } from "../../lib/location.ts";
+import { type LogLine, wantedBy } from "../../lib/log-lines.ts";
+import { saveText } from "../../lib/save-text.ts";
 import { titleOf } from "../../lib/titles.ts";
 import { Button } from "../../ui/button.tsx";
 import { Blank, Failure, Loading } from "../../ui/notice.tsx";
+import { Filters } from "./filters.tsx";
+import { HistogramBars } from "./histogram.tsx";
 
 const KINDS = ["sandboxes", "agents", "functions", "jobs", "applications"];
-const LEVELS = ["", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
-const EVERY_MS = 2000;
-const LINES_MAX = "1000";
-
-interface LogLine {
-  timestamp: string;
-  message: string;
-  severity: number;
-  workload: string;
-}
+const MINUTE_MS = 60_000;
 
 /** From this number on a line is an error (OpenTelemetry). */
 const ERROR_FROM = 17;
@@ -48,68 +43,75 @@ export function LogsPage({ workspace }: { workspace: string }) {
 }
 
 function Logs({ workspace, plural, name }: { workspace: string; plural: string; name: string }) {
-  const search = queryOf("text");
-  const severity = queryOf("severity");
-  const [isPaused, setPaused] = useState(false);
-  const { data, error } = useAnswer({
-    key: ["logs", workspace, plural, name, search, severity],
-    everyMs: isPaused ? undefined : EVERY_MS,
-    ask: async (signal) => {
-      const query = { resourceType: plural, workloadIds: name, search, severity, limit: LINES_MAX };
-      return linesOf(await call<Answer>({ path: "/observability/logs", query, workspace, signal }));
+  const isRegex = queryOf("regex") === "1";
+  const text = queryOf("text");
+  const minutes = Number(queryOf("span") || "60");
+  // The begin moves with the minutes, not with every reading: a new begin is another question.
+  const [openedMs] = useState(() => Date.now());
+  const query: LogQuery = {
+    ...{
+      workspace,
+      plural,
+      name,
+      search: isRegex ? "" : text,
+      severity: queryOf("severity"),
+      traceId: queryOf("trace"),
     },
-  });
+    start: queryOf("from") || new Date(openedMs - minutes * MINUTE_MS).toISOString(),
+    end: queryOf("to"),
+  };
+  const [isPaused, setPaused] = useState(false);
+  const { lines, before, isLoading, error, older } = useLines(query, isPaused);
+  const { data: histogram } = useHistogram(query, isPaused);
+  const { isWanted, wrong } = wantedBy(isRegex ? text : "");
+  const shown = isRegex ? lines.filter(isWanted) : lines;
+  const save = useAction(async () => saveText("logs.txt", await downloadText(query, isWanted)));
   return (
     <div class="stack">
-      <div class="filters">
-        <input
-          class="input"
-          type="search"
-          data-key="/"
-          aria-label="Text in the line"
-          placeholder="Text in the line"
-          value={search}
-          onInput={(event) => setQuery({ text: event.currentTarget.value })}
-        />
-        <select
-          class="input"
-          aria-label="Severity"
-          value={severity}
-          onChange={(event) => setQuery({ severity: event.currentTarget.value })}
+      <Filters wrong={wrong}>
+        <Button unable={query.end === "" ? null : "The range has an end"} onClick={() => setPaused(!isPaused)}>
+          {isPaused ? "Follow" : "Pause"}
+        </Button>
+        <Button
+          busy={save.busy}
+          unable={shown.length ? null : "There are no lines"}
+          onClick={() => void save.run(null)}
         >
-          {LEVELS.map((level) => (
-            <option key={level} value={level}>
-              {level === "" ? "Every severity" : level}
-            </option>
-          ))}
-        </select>
-        <Button onClick={() => setPaused(!isPaused)}>{isPaused ? "Follow" : "Pause"}</Button>
-        <Button unable={data?.length ? null : "There are no lines"} onClick={() => save(data ?? [])}>
           Download
         </Button>
-        <span class="quiet">{data === undefined ? "" : `${countOf(data.length, "line")} of the last hour`}</span>
-      </div>
+      </Filters>
+      {histogram && histogram.total > 0 ? (
+        <HistogramBars histogram={histogram} onChoose={(from, to) => setQuery({ from, to })} />
+      ) : null}
       {error ? <Failure error={error} /> : null}
-      {data === undefined && !error ? <Loading /> : null}
-      {data?.length === 0 ? (
+      {save.error ? <Failure error={save.error} /> : null}
+      {isLoading ? <Loading /> : null}
+      {!isLoading && !error && shown.length === 0 ? (
         <Blank
-          title="No lines in the last hour"
+          title={lines.length > 0 ? "No line matches" : "No lines in this time"}
           line={`berth logs ${plural.replace(/(?:e?s)$/, "")}/NAME --since 1d`}
         />
       ) : null}
-      {data?.length ? <Lines lines={data} isFollowing={!isPaused} isNamed={name === ""} /> : null}
+      {shown.length > 0 ? (
+        <>
+          <div class="row">
+            <span class="quiet grow">{countOf(shown.length, "line")} shown</span>
+            {before === null ? null : <Button onClick={older}>Show older lines</Button>}
+          </div>
+          <LineList lines={shown} isFollowing={!isPaused && query.end === ""} isNamed={name === ""} />
+        </>
+      ) : null}
     </div>
   );
 }
 
-type Answer = Readonly<Record<string, { logs?: Omit<LogLine, "workload">[] }>>;
+interface LineListProps {
+  lines: readonly LogLine[];
+  isFollowing: boolean;
+  isNamed: boolean;
+}
 
-const linesOf = (answer: Answer): LogLine[] =>
-  Object.entries(answer)
-    .flatMap(([workload, { logs = [] }]) => logs.map((line) => ({ ...line, workload })))
-    .sort((a, b) => (a.timestamp < b.timestamp ? -1 : 1));
-
-function Lines({ lines, isFollowing, isNamed }: { lines: readonly LogLine[]; isFollowing: boolean; isNamed: boolean }) {
+function LineList({ lines, isFollowing, isNamed }: LineListProps) {
   const frame = useRef<HTMLDivElement>(null);
   const last = lines.at(-1)?.timestamp;
   useEffect(() => {
@@ -118,23 +120,32 @@ function Lines({ lines, isFollowing, isNamed }: { lines: readonly LogLine[]; isF
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard
     <div class="log" ref={frame} role="log" aria-label="Log lines" tabIndex={0}>
-      {lines.map(({ timestamp, message, severity, workload }, at) => (
-        <div key={`${timestamp} ${at}`} class={severity >= ERROR_FROM ? "bad" : severity >= WARNING_FROM ? "busy" : ""}>
-          <time dateTime={timestamp}>{new Date(timestamp).toLocaleTimeString()}</time>
-          {isNamed ? <span class="who">{workload}</span> : null}
-          <span>{message}</span>
-        </div>
+      {lines.map((line) => (
+        <Line key={`${line.workload} ${line.timestamp}`} line={line} isNamed={isNamed} />
       ))}
     </div>
   );
 }
 
-function save(lines: readonly LogLine[]): void {
-  const text = lines.map(({ timestamp, workload, message }) => `${timestamp} ${workload} ${message}\n`).join("");
-  const url = URL.createObjectURL(new Blob([text], { type: "application/octet-stream" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = "logs.txt";
-  link.click();
-  URL.revokeObjectURL(url);
+function Line({
+  line: { timestamp, message, severity, workload, trace_id },
+  isNamed,
+}: {
+  line: LogLine;
+  isNamed: boolean;
+}) {
+  return (
+    <div class={severity >= ERROR_FROM ? "bad" : severity >= WARNING_FROM ? "busy" : ""}>
+      <time dateTime={timestamp} title={timestamp}>
+        {new Date(timestamp).toLocaleTimeString()}
+      </time>
+      {isNamed ? <span class="who">{workload}</span> : null}
+      <span class="grow">{message}</span>
+      {trace_id === "" ? null : (
+        <button type="button" class="trace" title="Only this trace" onClick={() => setQuery({ trace: trace_id })}>
+          {trace_id.slice(0, 8)}
+        </button>
+      )}
+    </div>
+  );
 }

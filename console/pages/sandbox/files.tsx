@@ -6,6 +6,7 @@ import { queries, useAction, useAnswer } from "../../api/query.ts";
 import type { Workload } from "../../api/workload.ts";
 import { bytesOf, countOf } from "../../lib/format.ts";
 import { queryOf, setQuery } from "../../lib/location.ts";
+import { saveBlob } from "../../lib/save-text.ts";
 import { Button } from "../../ui/button.tsx";
 import { Editor } from "../../ui/editor.tsx";
 import type { Language } from "../../ui/editor-props.ts";
@@ -173,12 +174,8 @@ const LANGUAGES: Readonly<Record<string, Language>> = {
 
 const languageOf = (path: string): Language => LANGUAGES[path.split(".").at(-1) ?? ""] ?? "text";
 
-/** A file of a workload leaves the page as a download and is never shown as a page of the console's origin. */
-async function save(workload: Workload, path: string): Promise<void> {
-  const url = URL.createObjectURL(new Blob([await download(workload, path)], { type: "application/octet-stream" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = path.split("/").at(-1) ?? "file";
-  link.click();
-  URL.revokeObjectURL(url);
-}
+const save = async (workload: Workload, path: string): Promise<void> =>
+  saveBlob(
+    path.split("/").at(-1) ?? "file",
+    new Blob([await download(workload, path)], { type: "application/octet-stream" }),
+  );

@@ -1,5 +1,6 @@
 /** `berth logs`: the lines a workload has written, and with -f new ones. */
 import { setTimeout as pause } from "node:timers/promises";
+import { ApiError } from "../../client/api-error.ts";
 import type { Client } from "../../client/client.ts";
 import { severityName } from "../../contract/log-line.ts";
 import type { Operation } from "../../contract/operation.ts";
@@ -26,9 +27,8 @@ interface Page {
 
 const SINCE_DEFAULT = "1h";
 const PAGE = 1000;
-/** Lines may arrive late, so each request reaches back this far; lines already shown are skipped. */
-const OVERLAP_MS = 30_000;
-const LOOK_MS = 1000;
+/** Pause before a broken connection is made again. */
+const AGAIN_MS = 1000;
 
 export async function logs(nouns: readonly Noun[], call: Invocation): Promise<undefined> {
   const { noun, name } = subjectOf(nouns, call);
@@ -49,15 +49,44 @@ export async function logs(nouns: readonly Noun[], call: Invocation): Promise<un
   const limit = positiveNumber(options.limit, "--limit") ?? Number.POSITIVE_INFINITY;
   const show = (line: Line): void => context.print(shown(line, call));
   const reader = createReader(client, operation, query);
+  const startedMs = context.now();
   const written = await reader.read(context.now() - sinceMs, limit);
   // A deleted workload may still have lines; without lines the workload must exist.
   if (written.length === 0) await requireWorkload(noun, name, client);
   for (const line of written) show(line);
-  while (options.follow === true) {
-    await pause(LOOK_MS);
-    for (const line of await reader.read(context.now() - OVERLAP_MS, Number.POSITIVE_INFINITY)) show(line);
+  if (options.follow !== true) return undefined;
+  const after = written.at(-1)?.timestamp ?? new Date(startedMs).toISOString();
+  return follow(client, operationOf(findNoun(nouns, "log"), "follow"), { ...query, after }, call, show);
+}
+
+interface Told {
+  workload: string;
+  logs?: Line[];
+  count?: number;
+}
+
+/** Shows new lines as the server tells them; a connection that breaks is made again from the last line on. */
+async function follow(
+  client: Client,
+  operation: Operation,
+  query: Record<string, string | undefined>,
+  { context }: Invocation,
+  show: (line: Line) => void,
+): Promise<never> {
+  for (let after = query.after; ; await pause(AGAIN_MS)) {
+    try {
+      for await (const { event, data } of client.events(operation, { query: { ...query, after } })) {
+        const { logs: lines = [], count = 0 } = data as Told;
+        if (event === "gap") context.note(`${count} lines came faster than they can be shown and are left out.`);
+        for (const line of lines) show(line);
+        after = lines.at(-1)?.timestamp ?? after;
+      }
+    } catch (error) {
+      // A refusal stays one; a server that restarts is back soon.
+      if (error instanceof ApiError && error.status > 0 && error.status < 500 && error.status !== 429) throw error;
+      context.note("The connection is lost; trying again.");
+    }
   }
-  return undefined;
 }
 
 async function requireWorkload(noun: Noun, name: string, client: Client): Promise<void> {

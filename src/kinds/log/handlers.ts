@@ -3,13 +3,22 @@ import { PlatformError } from "../../contract/errors.ts";
 import { keptOf, mayEnter } from "../../contract/kept-access.ts";
 import { SEVERITY_NAMES, type SeverityName } from "../../contract/log-line.ts";
 import { DAY_MS, HOUR_MS, toIso } from "../../lib/time/clock.ts";
+import { addHistogram, emptyHistogram } from "../../node/logs/histogram.ts";
 import type { StoredLine } from "../../node/logs/log-line.ts";
 import type { LogQuery } from "../../node/logs/log-store.ts";
 import { KINDS } from "../index.ts";
 import { type Call, type Implementation, implement, implementEvents, type Platform, workspaceOf } from "../port.ts";
 import { requireEntry } from "../sandbox/kept.ts";
 import { type Found, followStream } from "./follow.ts";
-import { LIMIT_DEFAULT, LIMIT_MAX, logFollow, logQuery } from "./operations.ts";
+import {
+  BUCKETS_DEFAULT,
+  BUCKETS_MAX,
+  LIMIT_DEFAULT,
+  LIMIT_MAX,
+  logFollow,
+  logHistogram,
+  logQuery,
+} from "./operations.ts";
 
 /** Images have no kind of their own, but builds with a log. */
 const LOGGED: readonly { name: string; plural: string }[] = [...KINDS, { name: "image", plural: "images" }];
@@ -38,6 +47,8 @@ export const logHandlers: readonly Implementation[] = [
       // The name may have belonged to another workspace before this one was created.
       fromMs: Math.max(range.fromMs, createdAt),
       toMs: range.toMs,
+      ...(query.after === undefined ? {} : { afterUs: microsecondsOf("after", query.after) }),
+      ...(query.before === undefined ? {} : { beforeUs: microsecondsOf("before", query.before) }),
       limit: Math.min(query.limit ?? LIMIT_DEFAULT, LIMIT_MAX),
     };
     const answer: Answer = {};
@@ -55,6 +66,28 @@ export const logHandlers: readonly Implementation[] = [
     }
     for (const name of missing) call.warn(`The node '${name}' does not answer: lines that it keeps are missing.`);
     return answer;
+  }),
+
+  implement(logHistogram, async (call, deps) => {
+    const { name: workspace, createdAt } = workspaceOf(call);
+    const { query } = call;
+    const kind = kindOf(query.resourceType);
+    const { fromMs, toMs } = rangeOf(query, deps.clock.now());
+    const buckets = Math.min(query.buckets ?? BUCKETS_DEFAULT, BUCKETS_MAX);
+    const asked = { ...members(query), workspace, plural: kind.plural, fromMs, toMs, limit: 0, buckets };
+    const sum = emptyHistogram(buckets);
+    const missing = new Set<string>();
+    for (const workload of await workloadsOf(query.workloadIds, kind.name, asked, deps)) {
+      const readable = await readableOf(workload, kind.name, call, deps);
+      if (!readable) continue;
+      // The name may have belonged to another workspace before this one was created.
+      const found = await deps.allLogs.histogram({ ...asked, ...readable, afterUs: createdAt * 1000 - 1 });
+      addHistogram(sum, found.histogram);
+      for (const name of found.missing) missing.add(name);
+    }
+    for (const name of missing) call.warn(`The node '${name}' does not answer: lines that it keeps are missing.`);
+    const total = [...sum.info, ...sum.warning, ...sum.error].reduce((all, count) => all + count, 0);
+    return { start: toIso(fromMs), end: toIso(toMs), stepMs: (toMs + 1 - fromMs) / buckets, ...sum, total };
   }),
 
   implementEvents(logFollow, async (call, deps) => {
@@ -104,10 +137,13 @@ async function readableOf(
 }
 
 function placeAfter(timestamp: string, nowMs: number): { fromMs: number; us: number } {
-  const ms = timeOf("after", timestamp);
-  const us = ms * 1000 + Number(MICROSECONDS.exec(timestamp)?.[1] ?? 0);
-  return { fromMs: Math.max(ms, nowMs - RANGE_DEFAULT_MS), us };
+  const us = microsecondsOf("after", timestamp);
+  return { fromMs: Math.max(Math.floor(us / 1000), nowMs - RANGE_DEFAULT_MS), us };
 }
+
+/** The time of a line: no two lines of a workload have the same. */
+const microsecondsOf = (field: string, timestamp: string): number =>
+  timeOf(field, timestamp) * 1000 + Number(MICROSECONDS.exec(timestamp)?.[1] ?? 0);
 
 /** The digits of a timestamp below a millisecond. */
 const MICROSECONDS = /\.\d{3}(\d{3})/;
@@ -161,7 +197,13 @@ async function workloadsOf(
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-function rangeOf({ start, end }: Query, nowMs: number): { fromMs: number; toMs: number } {
+type Range = Pick<Query, "start" | "end"> & Partial<Pick<Query, "after" | "before">>;
+
+/** A line that the list begins or ends with stands for the time that is left out. */
+function rangeOf(
+  { after, before, start = after, end = before }: Range,
+  nowMs: number,
+): { fromMs: number; toMs: number } {
   const toMs = end === undefined ? nowMs : timeOf("end", end);
   const fromMs = start === undefined ? toMs - RANGE_DEFAULT_MS : timeOf("start", start);
   if (fromMs > toMs) throw new PlatformError("bad_request", "start: must not be after end.");

@@ -68,6 +68,10 @@ export const logQuery = defineOperation({
     ...subject,
     start: time.describe("UTC, as 2026-01-31T12:00:00; an hour before the end when absent."),
     end: time.describe("UTC; now when absent. At most three days after the start."),
+    after: time.describe("Only lines written after the line with this timestamp."),
+    before: time.describe(
+      "Only lines written before the line with this timestamp: for the next page, without an offset.",
+    ),
     ...narrowing,
     limit: z.coerce
       .number()
@@ -86,6 +90,43 @@ export const logQuery = defineOperation({
       server: z.string().describe("Names of the nodes that keep the lines, separated by commas."),
     }),
   ),
+});
+
+export const BUCKETS_DEFAULT = 60;
+export const BUCKETS_MAX = 500;
+
+const counts = z.array(z.int());
+
+export const logHistogram = defineOperation({
+  id: "logHistogram",
+  method: "GET",
+  path: "/observability/logs/histogram",
+  summary: "Count what workloads have written over time, by severity",
+  tenancy: "workspace",
+  scope: LOGS_SCOPE,
+  role: "member",
+  kind: "log",
+  query: z.object({
+    ...subject,
+    start: time.describe("As in the list of lines."),
+    end: time.describe("As in the list of lines."),
+    ...narrowing,
+    buckets: z.coerce
+      .number()
+      .int()
+      .min(1)
+      .optional()
+      .describe(`Parts of the time range; default ${BUCKETS_DEFAULT}, at most ${BUCKETS_MAX}.`),
+  }),
+  response: z.object({
+    start: z.string().describe("Begin of the first part."),
+    end: z.string().describe("End of the last part."),
+    stepMs: z.number().describe("Length of each part, in milliseconds."),
+    info: counts.describe("Lines below a warning in each part, and those of unknown severity."),
+    warning: counts,
+    error: counts.describe("Errors and fatal errors."),
+    total: z.int(),
+  }),
 });
 
 export const logFollow = defineOperation({
@@ -115,4 +156,4 @@ export const logFollow = defineOperation({
   ]),
 });
 
-export const logOperations = [logQuery, logFollow];
+export const logOperations = [logQuery, logHistogram, logFollow];

@@ -1,5 +1,6 @@
 /** The logs of all nodes as one: each node keeps the lines that its workloads wrote, and a workload may have moved. */
 import { PlatformError } from "../../contract/errors.ts";
+import { addHistogram, emptyHistogram, type Histogram } from "./histogram.ts";
 import type { Logs } from "./log-room.ts";
 import type { LogPage, LogQuery } from "./log-store.ts";
 
@@ -17,6 +18,8 @@ export interface OtherLogs {
 
 export interface AllLogs {
   query(query: LogQuery): Promise<LogPage & { servers: string[]; missing: string[] }>;
+  /** Counts over all nodes; `missing`: nodes that do not answer, or cannot count yet. */
+  histogram(query: LogQuery & { buckets: number }): Promise<{ histogram: Histogram; missing: string[] }>;
   names(workspace: string, plural: string): Promise<string[]>;
 }
 
@@ -55,6 +58,14 @@ export function createAllLogs(own: Logs, selfName: () => string, others: OtherLo
         servers: again.parts.filter(({ page }) => page.total > 0).map(({ name }) => name),
         missing: again.missing,
       };
+    },
+    async histogram(query) {
+      const { parts, missing } = await ask({ ...query, offset: 0, limit: 0 });
+      const histogram = emptyHistogram(query.buckets);
+      for (const { name, page } of parts)
+        if (page.histogram) addHistogram(histogram, page.histogram);
+        else if (page.total > 0) missing.push(name);
+      return { histogram, missing };
     },
     async names(workspace, plural) {
       const lists = (others?.nodes() ?? []).map(({ id }) =>

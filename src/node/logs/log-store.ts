@@ -7,6 +7,7 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type LogSource, type LogTag, SEVERITY, type SeverityName, severityName } from "../../contract/log-line.ts";
 import { type Clock, DAY_MS } from "../../lib/time/clock.ts";
+import { countIn, emptyHistogram, type Histogram } from "./histogram.ts";
 import {
   decodeLine,
   type LogLine,
@@ -39,6 +40,11 @@ export interface LogQuery extends LogSubject {
   severities?: readonly SeverityName[];
   /** Case-insensitive text. */
   search?: string;
+  /** Only lines after and before these times, in microseconds. */
+  afterUs?: number;
+  beforeUs?: number;
+  /** Also count the lines in so many parts of the range. */
+  buckets?: number;
 }
 
 export interface LogPage {
@@ -50,6 +56,7 @@ export interface LogPage {
   bytes: number;
   /** True when `bytesMax` ended the page before `limit` did. */
   cut: boolean;
+  histogram?: Histogram;
 }
 
 export interface LogStore {
@@ -157,8 +164,10 @@ class FolderLogStore implements LogStore {
 
   async query({ limit, offset = 0, bytesMax = Number.POSITIVE_INFINITY, ...query }: LogQuery): Promise<LogPage> {
     await this.flush();
-    const fromUs = query.fromMs * 1000;
-    const toUs = query.toMs * 1000 + 999;
+    const fromUs = Math.max(query.fromMs * 1000, (query.afterUs ?? -1) + 1);
+    const toUs = Math.min(query.toMs * 1000 + 999, (query.beforeUs ?? Number.POSITIVE_INFINITY) - 1);
+    const histogram = query.buckets === undefined ? null : emptyHistogram(query.buckets);
+    const spanUs = query.toMs * 1000 + 1000 - query.fromMs * 1000;
     const { mayMatch, matches, mustDecode } = matcherOf(query);
     const lines: StoredLine[] = [];
     let total = 0;
@@ -179,11 +188,12 @@ class FolderLogStore implements LogStore {
           if (!cut) bytes += text.length;
         }
         total += 1;
+        if (histogram) countIn(histogram, (time - query.fromMs * 1000) / spanUs, severityOf(text));
         return "on";
       },
       { fromUs, toUs },
     );
-    return { lines, total, bytes, cut };
+    return { lines, total, bytes, cut, ...(histogram ? { histogram } : {}) };
   }
 
   async names(workspace: string, plural: string): Promise<string[]> {

@@ -1819,6 +1819,8 @@ class AsyncApi:
         workload_ids: Optional[str] = None,
         start: Optional[str] = None,
         end: Optional[str] = None,
+        after: Optional[str] = None,
+        before: Optional[str] = None,
         type: Optional[Literal["all", "run", "build"]] = None,
         severity: Optional[str] = None,
         search: Optional[str] = None,
@@ -1832,7 +1834,27 @@ class AsyncApi:
         timeout: Optional[float] = None,
     ) -> Dict[str, Dict[str, Any]]:
         """List what workloads have written, newest first. `GET /v0/observability/logs`"""
-        return cast("Dict[str, Dict[str, Any]]", await self._caller.call("GET", "/observability/logs", query={"resourceType": resource_type, "workloadIds": workload_ids, "start": start, "end": end, "type": type, "severity": severity, "search": search, "traceId": trace_id, "executionId": execution_id, "taskId": task_id, "revision": revision, "limit": limit, "offset": offset, "interval": interval}, timeout=timeout))
+        return cast("Dict[str, Dict[str, Any]]", await self._caller.call("GET", "/observability/logs", query={"resourceType": resource_type, "workloadIds": workload_ids, "start": start, "end": end, "after": after, "before": before, "type": type, "severity": severity, "search": search, "traceId": trace_id, "executionId": execution_id, "taskId": task_id, "revision": revision, "limit": limit, "offset": offset, "interval": interval}, timeout=timeout))
+
+    async def log_histogram(
+        self,
+        *,
+        resource_type: str,
+        workload_ids: Optional[str] = None,
+        start: Optional[str] = None,
+        end: Optional[str] = None,
+        type: Optional[Literal["all", "run", "build"]] = None,
+        severity: Optional[str] = None,
+        search: Optional[str] = None,
+        trace_id: Optional[str] = None,
+        execution_id: Optional[str] = None,
+        task_id: Optional[str] = None,
+        revision: Optional[str] = None,
+        buckets: Optional[float] = None,
+        timeout: Optional[float] = None,
+    ) -> types.LogHistogramResult:
+        """Count what workloads have written over time, by severity. `GET /v0/observability/logs/histogram`"""
+        return cast("types.LogHistogramResult", await self._caller.call("GET", "/observability/logs/histogram", query={"resourceType": resource_type, "workloadIds": workload_ids, "start": start, "end": end, "type": type, "severity": severity, "search": search, "traceId": trace_id, "executionId": execution_id, "taskId": task_id, "revision": revision, "buckets": buckets}, timeout=timeout))
 
     async def node_list(self, *, timeout: Optional[float] = None) -> List[types.NodeRecord]:
         """List the servers of this platform. `GET /v0/nodes`"""

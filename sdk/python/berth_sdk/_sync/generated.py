@@ -1820,6 +1820,8 @@ class Api:
         workload_ids: Optional[str] = None,
         start: Optional[str] = None,
         end: Optional[str] = None,
+        after: Optional[str] = None,
+        before: Optional[str] = None,
         type: Optional[Literal["all", "run", "build"]] = None,
         severity: Optional[str] = None,
         search: Optional[str] = None,
@@ -1833,7 +1835,27 @@ class Api:
         timeout: Optional[float] = None,
     ) -> Dict[str, Dict[str, Any]]:
         """List what workloads have written, newest first. `GET /v0/observability/logs`"""
-        return cast("Dict[str, Dict[str, Any]]", self._caller.call("GET", "/observability/logs", query={"resourceType": resource_type, "workloadIds": workload_ids, "start": start, "end": end, "type": type, "severity": severity, "search": search, "traceId": trace_id, "executionId": execution_id, "taskId": task_id, "revision": revision, "limit": limit, "offset": offset, "interval": interval}, timeout=timeout))
+        return cast("Dict[str, Dict[str, Any]]", self._caller.call("GET", "/observability/logs", query={"resourceType": resource_type, "workloadIds": workload_ids, "start": start, "end": end, "after": after, "before": before, "type": type, "severity": severity, "search": search, "traceId": trace_id, "executionId": execution_id, "taskId": task_id, "revision": revision, "limit": limit, "offset": offset, "interval": interval}, timeout=timeout))
+
+    def log_histogram(
+        self,
+        *,
+        resource_type: str,
+        workload_ids: Optional[str] = None,
+        start: Optional[str] = None,
+        end: Optional[str] = None,
+        type: Optional[Literal["all", "run", "build"]] = None,
+        severity: Optional[str] = None,
+        search: Optional[str] = None,
+        trace_id: Optional[str] = None,
+        execution_id: Optional[str] = None,
+        task_id: Optional[str] = None,
+        revision: Optional[str] = None,
+        buckets: Optional[float] = None,
+        timeout: Optional[float] = None,
+    ) -> types.LogHistogramResult:
+        """Count what workloads have written over time, by severity. `GET /v0/observability/logs/histogram`"""
+        return cast("types.LogHistogramResult", self._caller.call("GET", "/observability/logs/histogram", query={"resourceType": resource_type, "workloadIds": workload_ids, "start": start, "end": end, "type": type, "severity": severity, "search": search, "traceId": trace_id, "executionId": execution_id, "taskId": task_id, "revision": revision, "buckets": buckets}, timeout=timeout))
 
     def node_list(self, *, timeout: Optional[float] = None) -> List[types.NodeRecord]:
         """List the servers of this platform. `GET /v0/nodes`"""

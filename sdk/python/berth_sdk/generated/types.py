@@ -1383,6 +1383,21 @@ class LocationListResultFlavors(TypedDict):
     type: Literal["cpu", "gpu"]
 
 
+class LogHistogramResult(TypedDict):
+    #: Begin of the first part.
+    start: str
+    #: End of the last part.
+    end: str
+    #: Length of each part, in milliseconds.
+    stepMs: float
+    #: Lines below a warning in each part, and those of unknown severity.
+    info: List[float]
+    warning: List[float]
+    #: Errors and fatal errors.
+    error: List[float]
+    total: float
+
+
 class McpHubListResult(TypedDict):
     name: str
     displayName: str

@@ -84,6 +84,7 @@ import type {
   JobRecord,
   JobUpdate,
   LocationListResult,
+  LogHistogramResult,
   McpHubListResult,
   ModelInput,
   ModelRecord,
@@ -1173,6 +1174,10 @@ export interface Api {
       start?: string | undefined;
       /** UTC; now when absent. At most three days after the start. */
       end?: string | undefined;
+      /** Only lines written after the line with this timestamp. */
+      after?: string | undefined;
+      /** Only lines written before the line with this timestamp: for the next page, without an offset. */
+      before?: string | undefined;
       /** Only what builds (`build`) or running code (`run`) wrote; `all` when absent. */
       type?: "all" | "run" | "build" | undefined;
       /** Names separated by commas: UNKNOWN, TRACE, DEBUG, INFO, WARNING, ERROR, FATAL. */
@@ -1209,6 +1214,29 @@ export interface Api {
     /** Names of the nodes that keep the lines, separated by commas. */
     server: string;
   }>>;
+  /** Count what workloads have written over time, by severity. `GET /v0/observability/logs/histogram` */
+  logHistogram(input: CallOptions & { query: {
+      /** A kind in the plural: agents, functions, applications, jobs or sandboxes; images for their builds. */
+      resourceType: string;
+      /** Names or ids of workloads, separated by commas; all of the kind when absent. */
+      workloadIds?: string | undefined;
+      /** As in the list of lines. */
+      start?: string | undefined;
+      /** As in the list of lines. */
+      end?: string | undefined;
+      /** Only what builds (`build`) or running code (`run`) wrote; `all` when absent. */
+      type?: "all" | "run" | "build" | undefined;
+      /** Names separated by commas: UNKNOWN, TRACE, DEBUG, INFO, WARNING, ERROR, FATAL. */
+      severity?: string | undefined;
+      /** Text that lines contain, in letters of either case. */
+      search?: string | undefined;
+      traceId?: string | undefined;
+      executionId?: string | undefined;
+      taskId?: string | undefined;
+      revision?: string | undefined;
+      /** Parts of the time range; default 60, at most 500. */
+      buckets?: number | undefined;
+    } }): Promise<LogHistogramResult>;
   /** List the servers of this platform. `GET /v0/nodes` */
   nodeList(input?: CallOptions): Promise<NodeRecord[]>;
   /** Read one node, by its id or its name. `GET /v0/nodes/{node}` */

@@ -171,6 +171,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   jobExecutionData: { method: "GET", path: "/jobs/{jobId}/executions/{executionId}/data/{token}" },
   modelUsage: { method: "GET", path: "/usage/models" },
   logQuery: { method: "GET", path: "/observability/logs" },
+  logHistogram: { method: "GET", path: "/observability/logs/histogram" },
   nodeList: { method: "GET", path: "/nodes" },
   nodeGet: { method: "GET", path: "/nodes/{node}" },
   nodeDrain: { method: "POST", path: "/nodes/{node}/drain" },

@@ -2919,6 +2919,22 @@ export interface LocationListResult {
   }[];
 }
 
+/** The answer of logHistogram. */
+export interface LogHistogramResult {
+  /** Begin of the first part. */
+  start: string;
+  /** End of the last part. */
+  end: string;
+  /** Length of each part, in milliseconds. */
+  stepMs: number;
+  /** Lines below a warning in each part, and those of unknown severity. */
+  info: number[];
+  warning: number[];
+  /** Errors and fatal errors. */
+  error: number[];
+  total: number;
+}
+
 /** The answer of mcpHubList. */
 export interface McpHubListResult {
   name: string;
