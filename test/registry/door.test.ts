@@ -1,12 +1,28 @@
 /** The platform's registry at `/v2/`: pushes, pulls, and who may do which. */
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
+import { promisify } from "node:util";
+import { debianEnv, unpackedDebian } from "../debian-packages.ts";
 import { makeAccount, makeUser } from "../identities.ts";
 import { tar } from "../image-archive.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
-import { addImage, digestOf, type FakeRegistry, OCI, startFakeRegistry } from "./fake-registry.ts";
+import {
+  ARCHITECTURE,
+  addImage,
+  addIndex,
+  digestOf,
+  type FakeRegistry,
+  OCI,
+  startFakeRegistry,
+} from "./fake-registry.ts";
 import { bottom, gzip, place, top } from "./pull-place.ts";
 import { pushImage } from "./push-image.ts";
+
+const S390 = { os: "linux", architecture: "s390x" };
 
 const basic = (user: string, password: string): string =>
   `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
@@ -61,6 +77,41 @@ suite("the registry", () => {
     const kept = await ask("main/tool/manifests/1.2", admin, { method: "DELETE" });
     assert.equal(kept.status, 400, "a workload uses it");
     await platform.call("DELETE", "/sandboxes/box");
+  });
+
+  const skopeo = unpackedDebian("skopeo", ["skopeo", "libgpgme11", "libassuan0", "libgpg-error0"]);
+  const missing = skopeo === null ? "skopeo could not be fetched from Debian's archive (apt-get download)" : false;
+
+  test("skopeo copies an index here and away, lists its tags and deletes one", { skip: missing }, async (t) => {
+    const dir = mkdtempSync(join(tmpdir(), "skopeo-"));
+    t.after(() => rmSync(dir, { recursive: true, force: true }));
+    const run = async (...args: string[]): Promise<string> => {
+      const env = { ...debianEnv(skopeo ?? "/"), HOME: dir, XDG_RUNTIME_DIR: dir };
+      return (await promisify(execFile)("skopeo", ["--insecure-policy", ...args], { env })).stdout;
+    };
+    const mine = addImage(source, null, { layers: [bottom, top], pack: gzip });
+    const other = addImage(source, null, { layers: [bottom], pack: gzip, platform: S390 });
+    const index = addIndex(source, "both:1", [
+      { digest: other, platform: S390 },
+      { digest: mine, platform: { os: "linux", architecture: ARCHITECTURE } },
+    ]);
+    const host = new URL(platform.url).host;
+    const [from, to] = [`docker://${source.host}/both:1`, `docker://${host}/main/both:1`];
+    const here = ["--dest-tls-verify=false", "--dest-creds", `any:${platform.apiKey}`];
+    await run("copy", "-q", "--all", "--preserve-digests", "--src-tls-verify=false", ...here, from, to);
+    const { body } = await platform.call("GET", "/images/sandbox/both");
+    assert.deepEqual([body.spec.tags[0].digest, body.spec.tags[0].status], [mine, "DEPLOYED"]);
+    const away = ["--src-tls-verify=false", "--src-creds", `any:${platform.apiKey}`];
+    await run("copy", "-q", "--all", "--preserve-digests", ...away, to, `dir:${dir}/copy`);
+    assert.equal(digestOf(readFileSync(join(dir, "copy/manifest.json"))), index);
+    const asked = ["--tls-verify=false", "--creds", `any:${platform.apiKey}`];
+    assert.deepEqual(JSON.parse(await run("list-tags", ...asked, `docker://${host}/main/both`)).Tags, ["1"]);
+    await run("delete", ...asked, to);
+    assert.equal((await ask("main/both/manifests/1", admin)).status, 404);
+    await assert.rejects(
+      run("copy", "-q", "--src-tls-verify=false", "--dest-tls-verify=false", from, to),
+      /unauthorized/,
+    );
   });
 
   test("clients are told how to sign in, and a token does what it was given for", async () => {

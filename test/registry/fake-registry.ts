@@ -72,6 +72,10 @@ export async function startFakeRegistry(tls?: { key: Buffer; cert: Buffer }): Pr
 }
 
 function answer({ blobs, tags }: FakeRegistry, req: IncomingMessage, res: ServerResponse): void {
+  if (req.url === "/v2/") {
+    res.end("{}");
+    return;
+  }
   const [, repository = "", kind = "", name = ""] =
     /^\/v2\/(.+)\/(manifests|blobs)\/([^/?]+)$/.exec(req.url ?? "") ?? [];
   const digest = kind === "manifests" ? (tags.get(`${repository}:${name}`) ?? name) : name;
@@ -85,9 +89,15 @@ function answer({ blobs, tags }: FakeRegistry, req: IncomingMessage, res: Server
   res.writeHead(from > 0 ? 206 : 200, {
     "content-length": part.length,
     "docker-content-digest": digest,
+    ...(kind === "manifests" ? { "content-type": typeOf(bytes) } : {}),
     ...(from > 0 ? { "content-range": `bytes ${from}-${bytes.length - 1}/${bytes.length}` } : {}),
   });
   res.end(req.method === "HEAD" ? undefined : part);
+}
+
+function typeOf(manifest: Buffer): string {
+  const [, mediaType] = /^\{"schemaVersion":2,"mediaType":"([^"]+)"/.exec(manifest.toString("latin1")) ?? [];
+  return mediaType ?? "application/json";
 }
 
 export const addBlob = ({ blobs }: FakeRegistry, bytes: Buffer): { digest: string; size: number } => {

@@ -12,7 +12,7 @@ import { PlatformError } from "../../contract/errors.ts";
 import type { Operation } from "../../contract/operation.ts";
 import { registryError } from "../../contract/registry-error.ts";
 import { imageGet, imageLoad, imageTagDelete } from "../../kinds/image/operations.ts";
-import { type Action, isAction, type RegistryTokens, type Secret } from "./tokens.ts";
+import { ACTIONS, type Action, isAction, type RegistryTokens, type Secret } from "./tokens.ts";
 
 /** The operation of the API that each action stands for: it needs the same scope and role. */
 export const OPERATION_OF: Record<Action, Pick<Operation, "id" | "scope" | "role" | "params" | "method">> = {
@@ -97,7 +97,7 @@ export function createAccess({ authenticator, machines, tokens, publicUrl }: Acc
       for (const scope of scopes) {
         const [, repository = "", actions = ""] = /^repository:([^:/]+(?:\/[^:/]+){1,2}):([a-z,*]+)$/.exec(scope) ?? [];
         const membership = await authenticator.membershipIn(guest.caller, repository.split("/")[0] ?? "");
-        const asked = actions.split(",").map((word) => (word === "*" ? "delete" : word));
+        const asked = actions.split(",").flatMap((word) => (word === "*" ? ACTIONS : [word]));
         const may = (action: Action): boolean =>
           (guest.allowed?.[repository]?.includes(action) ?? guest.allowed === null) &&
           refusalOf(guest, membership, action) === null;

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { createSealedBox } from "../../lib/sealed-box.ts";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 
-const ACTIONS = ["pull", "push", "delete"] as const;
+export const ACTIONS = ["pull", "push", "delete"] as const;
 export type Action = (typeof ACTIONS)[number];
 export const isAction = (word: string): word is Action => (ACTIONS as readonly string[]).includes(word);
 

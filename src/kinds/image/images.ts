@@ -33,6 +33,8 @@ export interface ImageTag {
   named?: string;
   /** A client pushed it to the platform's registry. */
   pushed?: true;
+  /** Fingerprint of the public key that is known to have signed this content. */
+  signedBy?: string;
   /** A client asked for a pull that has not ended. */
   awaited?: true;
   /** An archive with a Dockerfile is awaited or built. */
@@ -200,11 +202,13 @@ export function imageToWire(image: Resource, viewer: string, inList: boolean): z
     },
     spec: {
       ...(sizes.length > 0 ? { size: sizes.reduce((sum, size) => sum + size, 0) } : {}),
-      tags: tags.map(({ sizeBytes, loaded, named: _, pushed: __, awaited, building, failed, ...tag }) => ({
-        ...tag,
-        ...(loaded ? DEPLOYED : building ? BUILDING : awaited ? DEPLOYING : failed ? FAILED : {}),
-        ...(sizeBytes === undefined ? {} : { size: sizeBytes }),
-      })),
+      tags: tags.map(
+        ({ sizeBytes, loaded, named: _, pushed: __, signedBy: ___, awaited, building, failed, ...tag }) => ({
+          ...tag,
+          ...(loaded ? DEPLOYED : building ? BUILDING : awaited ? DEPLOYING : failed ? FAILED : {}),
+          ...(sizeBytes === undefined ? {} : { size: sizeBytes }),
+        }),
+      ),
     },
   };
 }

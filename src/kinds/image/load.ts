@@ -27,10 +27,10 @@ export async function imageFromArchive(call: Call, deps: Deps): Promise<Resource
   const loaded = `${LOADED_PREFIX}${randomWord(20)}`;
   const { path } = await blobs.receive(call.stream, settings.imageBytesMax);
   try {
-    const { sizeBytes } = await images.load(path, loaded);
+    const { sizeBytes, digest } = await images.load(path, loaded);
     const actor = call.caller.displayName;
-    const event = { type: "loaded", message: `Tag '${place.tag}' was loaded from a file by ${actor}.` };
-    return await recordTag({ ...place, sizeBytes, loaded, status: "DEPLOYED", event, actor }, deps);
+    const event = { type: "loaded", message: `Tag '${place.tag}' was loaded from a file by ${actor}: ${digest}.` };
+    return await recordTag({ ...place, sizeBytes, digest, loaded, status: "DEPLOYED", event, actor }, deps);
   } catch (error) {
     await images.remove(loaded);
     throw error;

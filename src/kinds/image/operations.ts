@@ -46,7 +46,7 @@ const buildOptions = z.object({
 const tag = z.looseObject({
   name: z.string(),
   image: z.string().optional().describe("Where it comes from."),
-  digest: z.string().optional().describe("Of the manifest that was pulled: what runs."),
+  digest: z.string().optional().describe("What runs: of the manifest; of a file or a build, of the image."),
   status: fields.status.optional().describe("FAILED when nothing could be pulled; the last events say why."),
   size: z.int().optional().describe("Bytes; absent while the image has not been fetched."),
   createdAt: z.string(),

@@ -20,6 +20,7 @@ import {
   resolveReference,
   type User,
 } from "./resolve.ts";
+import { noteSigned, refuseUnsigned, requireSigned } from "./signatures.ts";
 
 export interface ImageRequest {
   policy?: PullPolicy | undefined;
@@ -36,7 +37,7 @@ export interface StartImage {
   loaded: string;
   /** When its tag got this content; null for images that the operator installed. It decides who gets secrets. */
   changedAt: string | null;
-  /** `docker.io/library/python:3.12`, with its digest; absent for images that come from no registry. */
+  /** `docker.io/library/python:3.12`, with its digest; absent where the driver keeps no images. */
   source?: string;
   digest?: string;
   /** Whether it was pulled for this start. */
@@ -59,13 +60,53 @@ export async function startImage(
 ): Promise<StartImage> {
   const resolved = await resolveReference(reference, user, deps);
   if (resolved === null) throw new PlatformError("bad_request", `There is no image ${reference}.`);
-  if ("found" in resolved) return { ...resolved.found, isNew: false };
+  if ("found" in resolved) return localImage(reference, resolved.found, user, deps);
   const { remote } = resolved;
   const here = await currentCopy(remote, user, deps, request);
-  if (here) return { ...here, source: sourceText(remote.reference, here.digest), isNew: false };
-  const { message, ...pulled } = await pullRecorded(remote, user.workspace, deps, request);
+  if (here) {
+    await checkSignature(remote, { digest: here.digest, named: remote.known?.named }, user, deps, request);
+    return { ...here, source: sourceText(remote.reference, here.digest), isNew: false };
+  }
+  const { message, named, ...pulled } = await pullRecorded(remote, user.workspace, deps, request);
   request.tell?.(message);
+  await checkSignature(remote, { digest: pulled.digest, named }, user, deps, request);
   return { ...pulled, source: sourceText(remote.reference, pulled.digest), isNew: true };
+}
+
+/** An image of this machine that comes from no registry: the platform's own, a file, a build. */
+async function localImage(
+  reference: string,
+  found: FoundImage,
+  { workspace }: User,
+  deps: PullDeps,
+): Promise<StartImage> {
+  if (found.changedAt !== null) await refuseUnsigned(reference, workspace, deps);
+  return { ...found, ...(await describedImage(reference, found.loaded, deps)), isNew: false };
+}
+
+/** What the events of a workload say about an image that comes from no registry. */
+export async function describedImage(
+  reference: string,
+  loaded: string,
+  { driver }: Pick<Deps, "driver">,
+): Promise<Pick<StartImage, "source" | "digest">> {
+  const digest = (await (await driver.capability("images"))?.find(loaded))?.digest;
+  return digest === undefined ? {} : { source: `${reference}@${digest}`, digest };
+}
+
+/** Refuses an image without the signature that the workspace asks for. */
+async function checkSignature(
+  remote: RegistryImage,
+  content: Pick<Pulled, "digest"> & { named?: string | undefined },
+  { workspace }: User,
+  deps: PullDeps,
+  { dockerConfig, signal = new AbortController().signal }: ImageRequest,
+): Promise<void> {
+  const image = { text: referenceText(remote.reference), ...content, known: remote.known };
+  const request = (): Promise<PullRequest> => requestFor(remote, workspace, dockerConfig, deps);
+  const signedBy = await requireSigned(image, workspace, request, signal, deps);
+  if (signedBy === null || signedBy === remote.known?.signedBy) return;
+  await noteSigned(remote.place, content.digest, signedBy, deps);
 }
 
 const sourceText = (reference: Reference, digest: string): string =>
@@ -103,19 +144,25 @@ async function requestFor(
   return { workspace, reference, credentials };
 }
 
-/** Asks the registry whether the image could be pulled; throws PullRefused with the reason. */
-export async function requirePullable(
-  resolved: Extract<Resolved, { remote: unknown }>,
+/** Refuses an image that could not be pulled, or lacks the signature that the workspace asks for. */
+export async function requireUsable(
+  reference: string,
+  resolved: Resolved,
   user: User,
   deps: PullDeps,
   request: ImageRequest,
 ): Promise<void> {
+  if ("found" in resolved) {
+    if (resolved.found.changedAt !== null) await refuseUnsigned(reference, user.workspace, deps);
+    return;
+  }
   const { remote } = resolved;
-  if (await currentCopy(remote, user, deps, request)) return;
-  await deps.puller.look(
-    await requestFor(remote, user.workspace, request.dockerConfig, deps),
-    AbortSignal.timeout(LOOK_MAX_MS),
-  );
+  const signal = AbortSignal.timeout(LOOK_MAX_MS);
+  const here = await currentCopy(remote, user, deps, request);
+  const content = here
+    ? { digest: here.digest, named: remote.known?.named }
+    : await deps.puller.look(await requestFor(remote, user.workspace, request.dockerConfig, deps), signal);
+  await checkSignature(remote, content, user, deps, { ...request, signal });
 }
 
 /** A create waits this long for a registry to say whether it has the image. */
@@ -124,6 +171,8 @@ const LOOK_MAX_MS = 20 * SECOND_MS;
 interface Recorded {
   loaded: string;
   digest: string;
+  /** Digest that the reference led to. */
+  named: string;
   /** When the tag got this content. */
   changedAt: string;
   /** What the tag's event says. */
@@ -147,7 +196,7 @@ export async function pullRecorded(
     const message = `Pulled ${text}@${pulled.digest}: ${bytesText(pulled.downloadedBytes)} in ${seconds} s.`;
     const changedAt = await keepTag(remote, pulled, message, deps);
     deps.log.info({ image: text, digest: pulled.digest, bytes: pulled.downloadedBytes }, "an image was pulled");
-    return { loaded: pulled.name, digest: pulled.digest, changedAt, message };
+    return { loaded: pulled.name, digest: pulled.digest, named: pulled.named, changedAt, message };
   };
   // A tag that is known but not on this machine means the same content here as on the others.
   if (policy !== "Always" && known?.digest !== undefined && remote.reference.digest === undefined) {

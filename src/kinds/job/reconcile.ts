@@ -37,5 +37,6 @@ async function fetchImage(
   const { image, imagePullPolicy: policy, dockerConfig } = runtimeOf(job.kind, spec);
   if (!image) return;
   const { tell, told } = eventTeller((message) => record(() => pullingEvent(message)));
-  await startImage(image, job, deps, { policy, dockerConfig, signal, tell }).finally(told);
+  const { source } = await startImage(image, job, deps, { policy, dockerConfig, signal, tell }).finally(told);
+  if (source !== undefined) await record(() => ({ event: { type: "image", message: `Its tasks run ${source}.` } }));
 }

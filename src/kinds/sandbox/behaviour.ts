@@ -5,7 +5,7 @@ import { PullRefused } from "../../registry/problem.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { requireOwnGrants } from "../drive/grants.ts";
 import type { PullPolicy } from "../image/images.ts";
-import { PULLING, requirePullable } from "../image/pull.ts";
+import { PULLING, requireUsable } from "../image/pull.ts";
 import { resolveReference, supportedImages } from "../image/resolve.ts";
 import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, type Call, type Input, type Outlook, type PrepareContext, workspaceOf } from "../port.ts";
@@ -128,13 +128,12 @@ async function requireImage(runtime: Record<string, unknown>, { call, current, d
   const image = String(runtime.image);
   const user = { workspace: workspaceOf(call).name, kind: sandbox.name };
   const resolved = await resolveReference(image, user, deps.here);
-  if (resolved && "found" in resolved) return;
   const before = (current?.spec.runtime ?? {}) as { image?: unknown };
   // A change of something else does not ask the registry.
   if (resolved && before.image === image) return;
   const request = { policy: runtime.imagePullPolicy as PullPolicy | undefined, dockerConfig: runtime.dockerConfig };
   const failure = resolved
-    ? await requirePullable(resolved, user, deps.here, request).catch((error: unknown) => {
+    ? await requireUsable(image, resolved, user, deps.here, request).catch((error: unknown) => {
         if (error instanceof PlatformError && error.status < 500) return error;
         throw error;
       })

@@ -2,7 +2,7 @@
 import type { Exec } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { serverOf } from "../hub/servers.ts";
-import { type ImageRequest, type StartImage, startImage } from "../image/pull.ts";
+import { describedImage, type ImageRequest, type StartImage, startImage } from "../image/pull.ts";
 import type { Deps } from "../port.ts";
 import type { Attachment } from "../sandbox/machine.ts";
 import { baseImage } from "./bundle.ts";
@@ -22,7 +22,11 @@ export async function commandOf(
 ): Promise<Command> {
   const { kind } = resource;
   const { image, imagePullPolicy: policy, dockerConfig, transport, command } = runtimeOf(kind, spec);
-  const base: StartImage = { loaded: baseImage(deps), changedAt: null, isNew: false };
+  const own = baseImage(deps);
+  const base: StartImage = {
+    ...{ loaded: own, changedAt: null, isNew: false },
+    ...(await describedImage(own, own, deps)),
+  };
   const ownCommand = kind === "application" ? command : undefined;
   const server = serverOf({ kind, spec }, deps.settings);
   if (server && server.runs !== "platform") {
@@ -33,7 +37,10 @@ export async function commandOf(
   }
   // The owner's `transport` decides; without one, the guess made from the code does.
   const stdio = kind === "function" && (transport === "stdio" || (transport === undefined && bundle?.stdio === true));
-  const built: StartImage = bundle?.image === undefined ? base : { ...base, loaded: bundle.image };
+  const built: StartImage =
+    bundle?.image === undefined
+      ? base
+      : { ...base, loaded: bundle.image, ...(await describedImage("the build", bundle.image, deps)) };
   return {
     image: image ? await startImage(image, resource, deps, { ...pull, policy, dockerConfig }) : built,
     exec: { argv: ownCommand ?? bundle?.argv ?? [], ...(stdio ? { builtin: "mcp-stdio" } : {}) },

@@ -1,13 +1,20 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineOperation } from "../../contract/operation.ts";
+import { signingKey } from "./signing-key.ts";
 
 const GROUP_MAPPINGS_MAX = 100;
 const REGION_MAX = 64;
 
 const role = z.enum(["admin", "member"]);
 
+const SIGNING_KEYS_MAX = 10;
+
 const runtime = z.looseObject({
+  imageSignatures: z
+    .object({ publicKeys: z.array(signingKey).min(1).max(SIGNING_KEYS_MAX) })
+    .optional()
+    .describe("Run only images that one of these keys signed (cosign)."),
   generation: z.string().max(32).optional(),
   sandbox: z.looseObject({ disableProcessLogging: z.boolean().optional() }).optional(),
 });

@@ -16,6 +16,7 @@ import { BRIEF, PATIENT, type Patience, withPatience } from "../../registry/pati
 import { broken, PullRefused, RegistryProblem } from "../../registry/problem.ts";
 import { fromFirst, type Registries } from "../../registry/registries.ts";
 import type { Source } from "../../registry/repository.ts";
+import { fetchSignatures, type ImageSignature } from "../../registry/signature.ts";
 import type { Assembly, Images } from "../capabilities/images.ts";
 import { archiveAssembly } from "./archive-assembly.ts";
 import { type Download, Downloads } from "./downloads.ts";
@@ -113,6 +114,13 @@ export class Puller {
         withPatience(BRIEF, signal, () => digestOf(source, reference, signal));
       return fromFirst(this.#sources(request), ask);
     });
+  }
+
+  /** The signatures of what has this digest in the repository of the reference. Throws PullRefused. */
+  signatures(request: PullRequest, digest: string, signal: AbortSignal): Promise<ImageSignature[]> {
+    const ask = (source: Source): Promise<ImageSignature[]> =>
+      withPatience(BRIEF, signal, () => fetchSignatures(source, digest, signal));
+    return this.#refusing(request.reference, async () => fromFirst(this.#sources(request), ask));
   }
 
   #sources({ reference, credentials, own }: PullRequest): readonly Source[] {
