@@ -1,6 +1,7 @@
 /** The platform's registry at `/v2/`: pushes, pulls, and who may do which. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +10,8 @@ import { promisify } from "node:util";
 import { debianEnv, unpackedDebian } from "../debian-packages.ts";
 import { makeAccount, makeUser } from "../identities.ts";
 import { tar } from "../image-archive.ts";
-import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { type Answer, startTestPlatform, type TestPlatform } from "../platform.ts";
+import { addSignature } from "./cosign.ts";
 import {
   ARCHITECTURE,
   addImage,
@@ -35,8 +37,8 @@ suite("the registry", () => {
   let stranger: string;
 
   before(async () => {
-    platform = await startTestPlatform();
     source = await startFakeRegistry();
+    platform = await startTestPlatform({ config: { registries: source.host, private_connections: "true" } });
     admin = basic("any", platform.apiKey);
     const { id } = await makeAccount(platform.app.store, "theirs");
     stranger = basic("x", (await makeUser(platform.app.store, id, "admin", { theirs: "admin" })).key);
@@ -284,5 +286,76 @@ suite("the registry", () => {
     );
     assert.ok(seen.includes("imageLoad agent/many/sig"), seen.join("\n"));
     assert.ok(seen.includes("imageTagDelete _/many/b"));
+  });
+
+  test("a workspace that runs signed images only refuses all others with the reason", async () => {
+    const keys = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const other = generateKeyPairSync("ed25519");
+    const pem = keys.publicKey.export({ type: "spki", format: "pem" });
+    await platform.call("POST", "/workspaces", { body: { name: "signed" } });
+    const setKeys = (publicKeys: unknown[]): Promise<Answer> =>
+      platform.call("PUT", "/workspaces/signed", { body: { runtime: { imageSignatures: { publicKeys } } } });
+    const secret = keys.privateKey.export({ type: "pkcs8", format: "pem" });
+    for (const wrong of [[], ["x"], [secret]]) assert.equal((await setKeys(wrong)).status, 400);
+    assert.equal((await setKeys([pem])).status, 200);
+    let count = 0;
+    const start = async (image: string): Promise<Answer> => {
+      count += 1;
+      const body = { metadata: { name: `signed-${count}` }, spec: { runtime: { image } } };
+      return platform.call("POST", "/sandboxes", { body, workspace: "signed" });
+    };
+    const refused = async (image: string, reason: RegExp): Promise<void> => {
+      const { status, body } = await start(image);
+      assert.deepEqual([status, body.code], [400, "INVALID_IMAGE"], image);
+      assert.match(body.message, reason);
+      assert.match(body.message, /the workspace 'signed' runs signed images only/);
+    };
+    const image = (name: string, env: string): string => {
+      addImage(source, name, { layers: [bottom], config: { Env: [env] } });
+      return `${source.host}/${name}`;
+    };
+    // Of a registry: without a signature, by another key, for another image, spoiled, and a good one.
+    await refused(image("plain:1", "A=1"), /is not signed/);
+    const byOther = image("by-other:1", "A=2");
+    addSignature(source, "by-other:1", other.privateKey);
+    await refused(byOther, /no signature of sha256:.* is by a key of the workspace/);
+    const forAnother = image("for-another:1", "A=3");
+    addSignature(source, "for-another:1", keys.privateKey, { claims: source.tags.get("plain:1") ?? "" });
+    await refused(forAnother, /no signature of/);
+    const spoiled = image("spoiled:1", "A=4");
+    addSignature(source, "spoiled:1", keys.privateKey, { spoil: (made) => made.subarray(1) });
+    await refused(spoiled, /no signature of/);
+    const good = image("good:1", "A=5");
+    addSignature(source, "good:1", keys.privateKey);
+    const ran = await start(good);
+    assert.equal(ran.status, 200, JSON.stringify(ran.body));
+    assert.equal(ran.body.imageSource, `${good}@${source.tags.get("good:1")}`);
+    // What was verified once is not asked for again.
+    const asked = source.seen.filter((each) => each.endsWith(".sig")).length;
+    assert.equal((await start(good)).status, 200);
+    assert.equal(source.seen.filter((each) => each.endsWith(".sig")).length, asked);
+    // Pushed here, first without and then with its signature.
+    const push = { authorization: admin };
+    addImage(source, "own:1", { layers: [top] });
+    await pushImage(platform.url, source, "own:1", { ...push, to: "signed/own:1" });
+    await refused("own:1", /is not signed/);
+    const tag = addSignature(source, "own:1", keys.privateKey);
+    await pushImage(platform.url, source, tag, { ...push, to: tag.replace("own:", "signed/own:") });
+    assert.equal((await start("own:1")).status, 200);
+    // A file has no signature; the platform's own image needs none, and its digest is in the record, too.
+    const upload = await fetch(`${platform.url}/v0/images/sandbox/file/tags/1`, {
+      ...{ method: "PUT", body: new Uint8Array(bottom) },
+      headers: { authorization: `Bearer ${platform.apiKey}`, "x-service-workspace": "signed" },
+    });
+    const loaded = (await upload.json()) as { spec: { tags: { digest: string }[] } };
+    assert.match(loaded.spec.tags[0]?.digest ?? "", /^sha256:/);
+    await refused("file:1", /loaded from a file or built here/);
+    const base = await start("service/base-image:latest");
+    assert.match(base.body.imageSource, /^service\/base-image:latest@sha256:/);
+    assert.match(base.body.events.at(-1).message, /It runs service\/base-image:latest@sha256:/);
+    // A key that is taken out of the list counts no longer.
+    await setKeys([other.publicKey.export({ type: "spki", format: "pem" })]);
+    await refused(good, /no signature of/);
+    assert.equal((await start(byOther)).status, 200);
   });
 });

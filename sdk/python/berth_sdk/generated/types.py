@@ -1015,7 +1015,7 @@ class ImageListResultSpecTags(TypedDict):
     name: str
     #: Where it comes from.
     image: NotRequired[str]
-    #: Of the manifest that was pulled: what runs.
+    #: What runs: of the manifest; of a file or a build, of the image.
     digest: NotRequired[str]
     #: FAILED when nothing could be pulled; the last events say why.
     status: NotRequired[Literal["DELETING", "TERMINATED", "FAILED", "DEACTIVATED", "DEACTIVATING", "UPLOADING", "BUILDING", "DEPLOYING", "DEPLOYED", "BUILT"]]
@@ -2367,8 +2367,14 @@ class WorkspaceDeleteResultGroupMappings(TypedDict):
 
 
 class WorkspaceDeleteResultRuntime(TypedDict):
+    #: Run only images that one of these keys signed (cosign).
+    imageSignatures: NotRequired[WorkspaceDeleteResultRuntimeImageSignatures]
     generation: NotRequired[str]
     sandbox: NotRequired[WorkspaceDeleteResultRuntimeSandbox]
+
+
+class WorkspaceDeleteResultRuntimeImageSignatures(TypedDict):
+    publicKeys: List[str]
 
 
 class WorkspaceDeleteResultRuntimeSandbox(TypedDict):

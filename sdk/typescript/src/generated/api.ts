@@ -1051,7 +1051,7 @@ export interface Api {
         name: string;
         /** Where it comes from. */
         image?: string | undefined;
-        /** Of the manifest that was pulled: what runs. */
+        /** What runs: of the manifest; of a file or a build, of the image. */
         digest?: string | undefined;
         /** FAILED when nothing could be pulled; the last events say why. */
         status?: "DELETING" | "TERMINATED" | "FAILED" | "DEACTIVATED" | "DEACTIVATING" | "UPLOADING" | "BUILDING" | "DEPLOYING" | "DEPLOYED" | "BUILT" | undefined;

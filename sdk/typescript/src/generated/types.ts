@@ -2102,7 +2102,7 @@ export interface ImageListResult {
       name: string;
       /** Where it comes from. */
       image?: string | undefined;
-      /** Of the manifest that was pulled: what runs. */
+      /** What runs: of the manifest; of a file or a build, of the image. */
       digest?: string | undefined;
       /** FAILED when nothing could be pulled; the last events say why. */
       status?: "DELETING" | "TERMINATED" | "FAILED" | "DEACTIVATED" | "DEACTIVATING" | "UPLOADING" | "BUILDING" | "DEPLOYING" | "DEPLOYED" | "BUILT" | undefined;
@@ -2247,6 +2247,10 @@ export interface InvitationAcceptResult {
       role: string;
     }[];
     runtime: {
+      /** Run only images that one of these keys signed (cosign). */
+      imageSignatures?: {
+        publicKeys: string[];
+      } | undefined;
       generation?: string | undefined;
       sandbox?: {
         disableProcessLogging?: boolean | undefined;
@@ -4526,6 +4530,10 @@ export interface WorkspaceDeleteResult {
     role: string;
   }[];
   runtime: {
+    /** Run only images that one of these keys signed (cosign). */
+    imageSignatures?: {
+      publicKeys: string[];
+    } | undefined;
     generation?: string | undefined;
     sandbox?: {
       disableProcessLogging?: boolean | undefined;
@@ -4554,6 +4562,10 @@ export interface WorkspaceInput {
     role: "admin" | "member";
   }[] | undefined;
   runtime?: {
+    /** Run only images that one of these keys signed (cosign). */
+    imageSignatures?: {
+      publicKeys: string[];
+    } | undefined;
     generation?: string | undefined;
     sandbox?: {
       disableProcessLogging?: boolean | undefined;
@@ -4575,6 +4587,10 @@ export interface WorkspaceRecord {
     role: string;
   }[];
   runtime: {
+    /** Run only images that one of these keys signed (cosign). */
+    imageSignatures?: {
+      publicKeys: string[];
+    } | undefined;
     generation?: string | undefined;
     sandbox?: {
       disableProcessLogging?: boolean | undefined;
@@ -4602,6 +4618,10 @@ export interface WorkspaceUpdate {
     role: "admin" | "member";
   }[] | undefined;
   runtime?: {
+    /** Run only images that one of these keys signed (cosign). */
+    imageSignatures?: {
+      publicKeys: string[];
+    } | undefined;
     generation?: string | undefined;
     sandbox?: {
       disableProcessLogging?: boolean | undefined;
