@@ -119,6 +119,7 @@ export function fakeDriver(machine: FakeMachine): Driver {
     capability: async (name) => (options.without?.includes(name) ? null : (capabilities[name] ?? null)),
     probe: async () => ({
       grade: "none",
+      grades: ["none"],
       missing: ["This driver is for tests."],
       seccomp: false,
       limits: options.limits ?? ["memory", "cpu", "pids"],

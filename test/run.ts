@@ -6,6 +6,7 @@ import { globSync } from "node:fs";
 import { join } from "node:path";
 import { provideChromium } from "./browser/install.ts";
 import { provideDocker } from "./docker/binaries.ts";
+import { provideRunsc } from "./gvisor/binary.ts";
 import { shareInstallation } from "./installed/installation.ts";
 import { startPostgres } from "./postgres.ts";
 import { type RunnerOptions, runnerOptions, USAGE } from "./runner/options.ts";
@@ -45,6 +46,7 @@ const postgres = await startPostgres();
 if ("reason" in postgres) console.error(`PostgreSQL suites are skipped: ${postgres.reason}.`);
 const chromium = provideChromium(files);
 const docker = provideDocker(files);
+const runsc = provideRunsc(files);
 try {
   const outcomes: Outcome[] = [];
   for (let round = 0; round < repeat && !aborted.signal.aborted; round += 1) outcomes.push(...(await runRound()));
@@ -76,6 +78,7 @@ async function runRound(): Promise<Outcome[]> {
         BERTH_TEST_POSTGRES: "url" in postgres ? postgres.url : "none",
         BERTH_TEST_CHROMIUM: chromium,
         BERTH_TEST_DOCKER: docker,
+        BERTH_TEST_RUNSC: runsc,
         ...(long ? { BERTH_TEST_LONG: "1" } : {}),
         ...(seed === undefined ? {} : { BERTH_TEST_BREAK: seed }),
         ...installation.env,

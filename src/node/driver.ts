@@ -66,7 +66,10 @@ export interface DestroyOptions {
 export type OnStop = "keep" | "freeze" | "end" | "kill";
 
 export interface Probe {
+  /** The grade that a workload gets unless it asks for more. */
   grade: Grade;
+  /** Every grade that a workload may ask for, strongest first. */
+  grades: Grade[];
   /** What this machine lacks for a higher grade or a full one, one sentence each. */
   missing: string[];
   seccomp: boolean;

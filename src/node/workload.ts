@@ -1,16 +1,10 @@
 /** A workload as data: the specification that a driver is given, and the observation that it gives back. */
 
 import type { LogTag } from "../contract/log-line.ts";
+import type { Grade } from "../lib/grades.ts";
 import type { Endpoint } from "./dial/endpoint.ts";
 
-/**
- * How far a hostile workload is from the machine, strongest first:
- *   mapped     root inside is an unprivileged user range outside; namespaces, seccomp filter, cgroup limits
- *   contained  the same, but root inside is uid 0 outside, without any capability, or with those few of a container
- *   user       namespaces made by an unprivileged user: everything inside is that user
- *   none       a plain process of the server's own user
- */
-export type Grade = "mapped" | "contained" | "user" | "none";
+export type { Grade } from "../lib/grades.ts";
 
 export interface WorkloadSpec {
   uid: string;
@@ -23,6 +17,8 @@ export interface WorkloadSpec {
   /** Default: the image's. */
   workDir?: string;
   limits: Limits;
+  /** The weakest grade that the workload may have; default: the driver's own. */
+  isolation?: Grade;
   /** Size of its root in MB, where roots have one (`Probe.roots`). Default: by memory. */
   storageMb?: number;
   mounts?: Mount[];

@@ -88,7 +88,7 @@ suite("hostile builds", { skip: localDriverMissing ?? false }, () => {
   });
 
   test("failed builds leave no drive, no workload and no image of a step that was not finished", async () => {
-    const images = await bench.driver.capability("images");
+    const images = bench.driver.capabilities.images;
     const before = (await images.list()).length;
     await assert.rejects(bench.build({ Dockerfile: "FROM base\nCOPY a /a\nRUN exit 1\n", a: "x" }));
     assert.equal((await images.list()).length, before + 1, "the step that copied");

@@ -70,7 +70,7 @@ try {
   assert.ok(made > 1000 && made <= 16_384, files.output.slice(-200));
 
   // Snapshots, and a start on the same disk again.
-  const snapshots = await driver.capability("snapshots");
+  const snapshots = driver.capabilities.snapshots;
   await snapshots.take("greedy", "of-greedy");
   await driver.destroy("greedy", { keepFiles: true });
   assert.equal((await run(await driver.create(spec("greedy")), "cat /kept")).output, "kept");

@@ -1,11 +1,13 @@
 /** What this installation offers. One server is one region. */
 import { z } from "zod";
 import { defineOperation } from "../../contract/operation.ts";
+import { GRADES } from "../../lib/grades.ts";
 
 const named = z.object({ name: z.string(), displayName: z.string() });
 /** How well workloads are isolated from the machine, as measured when the server started. */
 const isolation = z.object({
-  grade: z.enum(["mapped", "contained", "user", "none", "unavailable"]),
+  grade: z.enum([...GRADES, "unavailable"]).describe("What a workload gets unless it asks for more."),
+  grades: z.array(z.enum(GRADES)).optional().describe("What a workload may ask for, strongest first."),
   missing: z.array(z.string()).describe("What the machine lacks for more, one sentence each."),
   seccomp: z.boolean().optional(),
   limits: z.array(z.string()).optional().describe("Which limits hold for a workload as a whole."),

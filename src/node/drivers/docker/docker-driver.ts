@@ -20,6 +20,7 @@ import type { CallOptions } from "../../dial/endpoint.ts";
 import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
 import type { Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
+import { chooseGrade } from "../common/choose-grade.ts";
 import { setEnd } from "../common/daemon-config.ts";
 import { installDaemon } from "../common/install-daemon.ts";
 import { readOutputFile } from "../common/output-file.ts";
@@ -217,6 +218,7 @@ export class DockerDriver implements Driver {
     if (this.#stopped) throw new PlatformError("unavailable", "The server is stopping.");
     signal?.throwIfAborted();
     checkSpec(spec);
+    chooseGrade(this.#parts.engine.probe.grades, [spec.isolation]);
     const { client, names } = this.#parts;
     const image = await findImage(client, names, spec.image);
     if (!image) throw new PlatformError("bad_request", `There is no image ${spec.image}.`);

@@ -14,7 +14,8 @@ import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
 import { baseEnv } from "../../images/base-names.ts";
 import type { CommandOf } from "../../images/image-command.ts";
-import type { Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
+import type { Grade, Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
+import { chooseGrade } from "../common/choose-grade.ts";
 import { Serial } from "../common/serial.ts";
 import { checkLimits, checkSpec } from "../common/spec-check.ts";
 import { openAccount } from "./client/account.ts";
@@ -102,8 +103,11 @@ export function openClient(settings: KubeSettings): OpenClient {
 const needed = (setting: string, what: string): PlatformError =>
   new PlatformError("unavailable", `Driver kubernetes needs the setting ${setting}: ${what}.`);
 
+const gradeOf = (userNamespaces: boolean): Grade => (userNamespaces ? "mapped" : "contained");
+
 export const probeOf = ({ userNamespaces = false }: KubeSettings): Probe => ({
-  grade: userNamespaces ? "mapped" : "contained",
+  grade: gradeOf(userNamespaces),
+  grades: [gradeOf(userNamespaces)],
   missing: [
     ...(userNamespaces
       ? []
@@ -225,6 +229,7 @@ export class KubernetesDriver implements Driver {
     if (this.#stopped) throw new PlatformError("unavailable", "The server is stopping.");
     signal?.throwIfAborted();
     checkSpec(spec);
+    chooseGrade(probeOf(this.#parts.options).grades, [spec.isolation]);
     if (spec.snapshot !== undefined) throw new PlatformError("unprocessable", "Driver kubernetes has no snapshots.");
     const wanted = await this.#withCommand({ ...spec, env: { ...this.#ownEnv(spec.image), ...spec.env } });
     const mounts = spec.mounts ?? [];

@@ -20,6 +20,7 @@ import type { CallOptions } from "../../dial/endpoint.ts";
 import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
 import type { Grade, Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
+import { chooseGrade } from "../common/choose-grade.ts";
 import { PROXY_ENV } from "../common/proxy-env.ts";
 import { Serial } from "../common/serial.ts";
 import { checkLimits, checkSpec } from "../common/spec-check.ts";
@@ -31,7 +32,7 @@ import { needsIsolation } from "./capabilities/needs-isolation.ts";
 import { LocalSnapshots } from "./capabilities/snapshots.ts";
 import * as imageStore from "./images/images.ts";
 import { type CgroupHost, findCgroups, removeCgroupHost } from "./machine/cgroup.ts";
-import { type Machine, openMachine } from "./machine/machine.ts";
+import { gradesOf, type Machine, openMachine } from "./machine/machine.ts";
 import { type Nat, openNat } from "./network/nat.ts";
 import { sweepDrives } from "./storage/drives.ts";
 import { unmountLeftovers } from "./storage/loop-image.ts";
@@ -60,6 +61,10 @@ export interface LocalDriverOptions {
   allowUnisolated?: boolean;
   /** Use only this isolation grade. Default: the strongest that works. */
   grade?: Grade;
+  /** The weakest grade that a workload may have. Default: the usual one of the machine. */
+  isolation?: Grade;
+  /** Path of runsc, for grade vm-like. Default: where programs usually are. */
+  runsc?: string;
   /** Handles a connection that a workload made to the platform. Default: hang up. */
   onPlatform?: (uid: string, socket: Socket) => void;
   /** Rules and metering of outgoing traffic. */
@@ -140,10 +145,17 @@ async function openOn({ options, cgroups, egress, nat, noNat }: Ground): Promise
   });
   const base = imageStore.resolveImage(images, "base-image");
   if (!base) throw new Error("the image store does not know its base image");
-  const machine = await openMachine(dir, options.sandboxd, base, cgroups, options.grade);
+  const { grade: only, runsc } = options;
+  const machine = await openMachine(dir, options.sandboxd, base, cgroups, { only, runsc });
   if (machine.grade === "none" && !options.allowUnisolated) {
     await machine.spawner.stop();
     throw new PlatformError("unavailable", `This machine cannot isolate workloads. ${machine.missing.join(" ")}`);
+  }
+  try {
+    chooseGrade(gradesOf(machine), [options.isolation]);
+  } catch (error) {
+    await machine.spawner.stop();
+    throw error;
   }
   const { store: volumes, missing } = await openVolumeStore(join(dir, "volumes"));
   for (const each of [missing, noNat]) if (each) machine.missing.push(each);
@@ -230,8 +242,9 @@ export class LocalDriver implements Driver {
     };
   }
 
-  async capability<Name extends CapabilityName>(name: Name): Promise<Capabilities[Name]> {
-    return this.capabilities[name];
+  /** Where every workload runs in gVisor, none can get a mount while it runs. */
+  async capability<Name extends CapabilityName>(name: Name): Promise<Capabilities[Name] | null> {
+    return name === "hotMounts" && (await this.probe()).grade === "vm-like" ? null : this.capabilities[name];
   }
 
   /** Adopts existing workloads and starts to fill the pool; part of opening. */
@@ -249,10 +262,11 @@ export class LocalDriver implements Driver {
   }
 
   async probe(): Promise<Probe> {
-    const { machine, volumes, nat } = this.#parts;
-    const { grade, missing, seccomp, cgroups } = machine;
+    const { machine, volumes, nat, options } = this.#parts;
+    const { missing, seccomp, cgroups } = machine;
     return {
-      grade,
+      grade: chooseGrade(gradesOf(machine), [options.isolation]),
+      grades: gradesOf(machine),
       missing,
       seccomp: seccomp !== null,
       limits: cgroups.limits,
@@ -282,7 +296,9 @@ export class LocalDriver implements Driver {
     if (this.#parts.machine.grade === "none" && (spec.mounts?.length || spec.snapshot || image.parts.length < 2)) {
       throw needsIsolation();
     }
-    const env = { ...image.env, ...(spec.network === "outbound" && !this.#parts.nat ? PROXY_ENV : {}), ...spec.env };
+    const grade = chooseGrade(gradesOf(this.#parts.machine), [this.#parts.options.isolation, spec.isolation]);
+    const byProxy = spec.network === "outbound" && (!this.#parts.nat || grade === "vm-like");
+    const env = { ...image.env, ...(byProxy ? PROXY_ENV : {}), ...spec.env };
     const { hostMounts, release } = await this.#storage.expose(spec.uid, spec.mounts ?? []);
     try {
       // What starts again stands on what it stood on before; its snapshot may be gone.
@@ -290,7 +306,7 @@ export class LocalDriver implements Driver {
       const parts = isNew && spec.snapshot !== undefined ? this.#snapshots.partsOf(spec.snapshot) : image.parts;
       const workDir = spec.workDir ?? image.workDir;
       const order = { spec, image, parts, mounts: hostMounts, env, workDir };
-      return (await this.#fleet.start(order, signal)).observe({ untouched: true });
+      return (await this.#fleet.start(order, grade, signal)).observe({ untouched: true });
     } finally {
       await release();
     }

@@ -30,6 +30,7 @@ export async function examine(client: DockerClient, runtime: string | undefined)
     grade,
     probe: {
       grade,
+      grades: [grade],
       missing: [...missing(grade), ...(seccomp ? [] : ["This Docker filters no system calls (seccomp)."])],
       seccomp,
       limits,

@@ -25,6 +25,7 @@ export class LocalHotMounts implements HotMounts {
       checkMount(mount);
       const workload = this.#fleet.known(uid);
       if (workload.record.grade === "none") throw needsIsolation();
+      if (workload.record.grade === "vm-like") throw mountsAtStart();
       const there = workload.record.mounts.find(({ path }) => path === mount.path);
       if (there && sameMount(there, mount)) return;
       if (there) throw new PlatformError("conflict", `Something else is mounted at ${mount.path}.`);
@@ -48,6 +49,9 @@ export class LocalHotMounts implements HotMounts {
     });
   }
 }
+
+const mountsAtStart = (): PlatformError =>
+  new PlatformError("unprocessable", "A workload with isolation 'vm-like' gets its mounts when it starts, not later.");
 
 const sameMount = (a: Mount, b: Mount): boolean =>
   JSON.stringify(a.source) === JSON.stringify(b.source) && (a.readOnly ?? false) === (b.readOnly ?? false);

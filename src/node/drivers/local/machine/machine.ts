@@ -9,13 +9,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Grade } from "../../../workload.ts";
 import { installDaemon } from "../../common/install-daemon.ts";
+import { findRunsc } from "../gvisor/runsc.ts";
+import { stepsOf } from "../gvisor/steps.ts";
 import { seccompFilter } from "../calls/seccomp.ts";
 import { failureOf, Spawner } from "../calls/spawner.ts";
 import type { Arch } from "../calls/stepper.ts";
 import { CAP } from "../calls/syscalls.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import { HostNames } from "../workload/host-names.ts";
-import { type Identity, type LaunchPlan, launchSteps } from "../workload/launch-program.ts";
+import type { Identity, LaunchPlan } from "../workload/launch-program.ts";
 import { readExit } from "../workload/record.ts";
 import type { CgroupHost } from "./cgroup.ts";
 import { UserIds } from "./user-ids.ts";
@@ -29,6 +31,8 @@ export interface Machine {
   missing: string[];
   seccomp: Buffer | null;
   cgroups: CgroupHost;
+  /** Path of runsc where grade `vm-like` works; its workloads are not among those of `grade`. */
+  runsc: string | null;
   /** Null where the node may map no ids. */
   ids: UserIds | null;
   ownCapabilities: bigint;
@@ -37,12 +41,19 @@ export interface Machine {
 /** What root inside may do to its own files and processes. Without effect outside the workload's user namespace. */
 export const CAPABILITIES_MAPPED: number[] = Object.values(CAP);
 
+export interface MachineChoice {
+  /** The only grade to try. */
+  only?: Grade | undefined;
+  /** Path of runsc; default: where programs usually are. */
+  runsc?: string | undefined;
+}
+
 export async function openMachine(
   dir: string,
   sandboxd: string,
   image: ResolvedImage,
   cgroups: CgroupHost,
-  only?: Grade,
+  { only, runsc }: MachineChoice = {},
 ): Promise<Machine> {
   const arch = process.arch as Arch;
   const spawner = new Spawner(dir, arch);
@@ -54,6 +65,7 @@ export async function openMachine(
     missing: [],
     seccomp: null,
     cgroups,
+    runsc: null,
     ids: null,
     ownCapabilities: readCapabilities(),
   };
@@ -75,6 +87,7 @@ export async function openMachine(
     }
     machine.missing.push(`Isolation grade ${grade} does not work here: ${failure}`);
   }
+  await tryVm(machine, image, runsc);
   if (only !== undefined) machine.missing.push(`The operator chose isolation grade ${only}.`);
   for (const limit of ["memory", "cpu", "pids"] as const) {
     if (!cgroups.limits.includes(limit)) machine.missing.push(`No control group can limit ${limit} here.`);
@@ -84,6 +97,13 @@ export async function openMachine(
 
 const TRIAL_WAIT_MS = 10_000;
 const LADDER: Grade[] = ["mapped", "contained", "user"];
+
+/** Every grade that workloads of this machine can have, strongest first. */
+export const gradesOf = ({ grade, runsc }: Pick<Machine, "grade" | "runsc">): Grade[] =>
+  runsc === null ? [grade] : ["vm-like", grade];
+
+/** Whether root inside is an unprivileged user outside. */
+export const isMapped = (grade: Grade): boolean => grade === "mapped" || grade === "vm-like";
 
 /** First id of a workload's range; null where ids are not mapped. */
 export const idBaseOf = ({ grade, ids }: Machine, slot: number): number | null =>
@@ -95,15 +115,35 @@ export function identityFor(machine: Machine, idBase: number | null): Identity {
   return { kind: "mapped", idBase, ownCapabilities: machine.ownCapabilities };
 }
 
+/** Finds whether workloads can run in gVisor. A machine without runsc lacks nothing that its operator installed. */
+async function tryVm(machine: Machine, image: ResolvedImage, path?: string): Promise<void> {
+  const executable = findRunsc(path);
+  if (executable === null) {
+    if (path !== undefined) machine.missing.push(noVm(`there is no program ${path}.`));
+    return;
+  }
+  const failure = machine.grade === "mapped" ? await tryGrade(machine, "vm-like", image, executable) : NEEDS_MAPPED;
+  if (failure === null) machine.runsc = executable;
+  else machine.missing.push(noVm(failure));
+}
+
+const NEEDS_MAPPED = "it needs what grade mapped needs.";
+const noVm = (why: string): string => `Isolation grade vm-like does not work here: ${why}`;
+
 /** Null when the grade works; otherwise the step that failed. */
-async function tryGrade(machine: Machine, grade: Grade, image: ResolvedImage): Promise<string | null> {
+async function tryGrade(
+  machine: Machine,
+  grade: Grade,
+  image: ResolvedImage,
+  runsc?: string,
+): Promise<string | null> {
   const root = process.getuid?.() === 0;
   if (grade !== "user" && !root) return "the server does not run as root.";
   if (grade === "user" && root) return "the server runs as root.";
   const dir = mkdtempSync(join(machine.spawner.tempDir, "trial-"));
   makeWorkloadDirs(dir, image.parts.length);
   const plan: LaunchPlan = {
-    identity: identityFor({ ...machine, grade }, grade === "mapped" ? (machine.ids?.trial ?? null) : null),
+    identity: identityFor({ ...machine, grade }, isMapped(grade) ? (machine.ids?.trial ?? null) : null),
     dir,
     parts: image.parts,
     shared: [],
@@ -117,8 +157,9 @@ async function tryGrade(machine: Machine, grade: Grade, image: ResolvedImage): P
     env: ["PATH=/usr/bin:/bin"],
   };
   try {
+    const steps = stepsOf(plan, runsc === undefined ? null : { executable: runsc, id: "trial", network: "none" });
     const report = await machine.spawner.start(
-      (program) => launchSteps(program, plan),
+      steps,
       () => false,
       AbortSignal.timeout(TRIAL_WAIT_MS),
     );
@@ -126,12 +167,18 @@ async function tryGrade(machine: Machine, grade: Grade, image: ResolvedImage): P
     // The exit file is written a moment after the last reporting process has ended.
     for (let waitedMs = 0; !readExit(dir) && waitedMs < TRIAL_WAIT_MS; waitedMs++) await delay(1);
     const exit = readExit(dir);
-    return exit?.exitCode === 0 ? null : `a trial workload ended with ${JSON.stringify(exit)}.`;
+    return exit?.exitCode === 0 ? null : `a trial workload ended with ${JSON.stringify(exit)}.${lastWords(dir)}`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   } finally {
     await removeTree(dir);
   }
+}
+
+/** What the first process wrote last. */
+function lastWords(dir: string): string {
+  const said = readFileSync(join(dir, "init.log"), "utf8").trim().split("\n").at(-1) ?? "";
+  return said === "" ? "" : ` ${said.slice(-300)}`;
 }
 
 export function makeWorkloadDirs(dir: string, parts: number): void {

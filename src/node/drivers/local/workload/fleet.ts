@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { DestroyOptions } from "../../../driver.ts";
-import type { Limits, NetworkClass } from "../../../workload.ts";
+import type { Grade, Limits, NetworkClass } from "../../../workload.ts";
 import { Gate } from "../../common/serial.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import { createCgroup } from "../machine/cgroup.ts";
@@ -24,7 +24,7 @@ import type { RootPart } from "./launch-program.ts";
 import type { Order } from "./order.ts";
 import { Pool } from "./pool.ts";
 import { RECORD_FORMAT, type WorkloadRecord } from "./record.ts";
-import { Workload, type WorkloadContext } from "./workload.ts";
+import { natFor, Workload, type WorkloadContext } from "./workload.ts";
 
 export interface FleetOptions {
   context: WorkloadContext;
@@ -39,6 +39,7 @@ interface Draft {
   limits: Limits;
   /** Size of its root. */
   sizeMb: number;
+  grade: Grade;
 }
 
 /** Limits of a pooled workload until it is claimed: the usual ones, so that a claim need not change them. */
@@ -130,22 +131,23 @@ export class Fleet {
     if (workload.alive) this.#options.context.nat?.own(slot, uid);
   }
 
-  async start(order: Order, signal?: AbortSignal): Promise<Workload> {
+  async start(order: Order, grade: Grade, signal?: AbortSignal): Promise<Workload> {
     const { spec, image, parts, mounts, env, workDir } = order;
+    const usual = grade === this.#options.context.machine.grade;
     // Only the daemon can run a command as another user than root.
-    if (this.#tasks && spec.exec?.alone && !env.BL_SANDBOX_USER_ENABLED && !image.user) {
+    if (this.#tasks && usual && spec.exec?.alone && !env.BL_SANDBOX_USER_ENABLED && !image.user) {
       const task = await this.#tasks.start(order, signal);
       this.#adopt(task);
       return task;
     }
     const ended = this.find(spec.uid);
     const sizeMb = spec.storageMb ?? rootSizeMb(spec.limits.memoryMb);
-    const poolable = !spec.exec && !spec.snapshot && !ended && sizeMb === rootSizeMb(POOLED_LIMITS.memoryMb);
+    const poolable = usual && !spec.exec && !spec.snapshot && !ended && sizeMb === rootSizeMb(POOLED_LIMITS.memoryMb);
     const pooled = poolable ? this.#take(image, spec.network) : undefined;
     const { network, name, limits } = spec;
     const workload = ended
-      ? await this.#redraft(ended, order)
-      : (pooled ?? this.#draft(image, parts, { network, name, limits, sizeMb }));
+      ? await this.#redraft(ended, order, grade)
+      : (pooled ?? this.#draft(image, parts, { network, name, limits, sizeMb, grade }));
     const { record, dir } = workload;
     record.uid = spec.uid;
     record.mounts = spec.mounts ?? [];
@@ -156,7 +158,7 @@ export class Fleet {
       else {
         record.command = spec.exec !== undefined;
         const exec = spec.exec ? { exec: spec.exec } : {};
-        const ownNames = spec.loopbackNames === true && this.#options.context.nat === null;
+        const ownNames = spec.loopbackNames === true && natFor(this.#options.context, record) === null;
         await this.#launch(workload, { dir, record, image, mounts, env, workDir, ...exec, ownNames }, signal);
       }
       const plain = record.grade === "none" ? { env: { ...env, HOME: plainHome(dir) }, workDir: plainHome(dir) } : {};
@@ -223,8 +225,10 @@ export class Fleet {
     const kind = this.#poolable.get(key);
     if (!kind) throw new Error(`the pool was asked for an unknown kind: ${key}`);
     const { image, network } = kind;
+    const { grade } = this.#options.context.machine;
     const sizeMb = rootSizeMb(POOLED_LIMITS.memoryMb);
-    const workload = this.#draft(image, image.parts, { network, name: POOLED_NAME, limits: POOLED_LIMITS, sizeMb });
+    const draft = { network, name: POOLED_NAME, limits: POOLED_LIMITS, sizeMb, grade };
+    const workload = this.#draft(image, image.parts, draft);
     const { record, dir } = workload;
     record.pooled = true;
     try {
@@ -238,10 +242,10 @@ export class Fleet {
     return workload;
   }
 
-  #draft(image: ResolvedImage, parts: RootPart[], { network, name, limits, sizeMb }: Draft): Workload {
+  #draft(image: ResolvedImage, parts: RootPart[], { network, name, limits, sizeMb, grade }: Draft): Workload {
     const { context } = this.#options;
     const id = randomBytes(6).toString("hex");
-    const { grade, cgroups } = context.machine;
+    const { cgroups } = context.machine;
     const dir = join(this.#options.dir, id);
     const slot = this.#freeSlot();
     const workload = new Workload(context, dir, {
@@ -277,7 +281,7 @@ export class Fleet {
    * Makes an ended sandbox ready to start again on its files. Its record says "ready" all the time: a server that is
    * killed meanwhile leaves a sandbox that has ended.
    */
-  async #redraft(workload: Workload, { spec, image }: Order): Promise<Workload> {
+  async #redraft(workload: Workload, { spec, image }: Order, grade: Grade): Promise<Workload> {
     const { machine } = this.#options.context;
     const { record, dir } = workload;
     await workload.halt(0); // what an interrupted start may have left
@@ -288,7 +292,7 @@ export class Fleet {
     else Object.assign(record, { parts, imageDigest: image.digest, otherBase: true });
     delete record.ended;
     Object.assign(record, {
-      ...{ slot, name: spec.name, network: spec.network, limits: spec.limits, pooled: false, grade: machine.grade },
+      ...{ slot, name: spec.name, network: spec.network, limits: spec.limits, pooled: false, grade },
       ...{ idBase: idBaseOf(machine, slot), cgroup: createCgroup(machine.cgroups, record.id) },
     } satisfies Partial<WorkloadRecord>);
     return workload;
@@ -304,11 +308,12 @@ export class Fleet {
   }
 
   async #launchIsolated(workload: Workload, launching: Launch, signal?: AbortSignal): Promise<void> {
-    const { machine, nat, disks } = this.#options.context;
+    const { machine, disks } = this.#options.context;
+    const nat = natFor(this.#options.context, workload.record);
     await launch(machine, { ...launching, disks }, () => workload.open(), signal);
     disks?.watch();
-    const { network, pid, slot, uid } = workload.record;
-    if (!nat || network !== "outbound" || !workload.alive) return;
+    const { pid, slot, uid } = workload.record;
+    if (!nat || !workload.alive) return;
     await nat.attach(pid, slot);
     if (uid !== null) nat.own(slot, uid);
   }

@@ -8,7 +8,6 @@
  * Namespaces and mounts are made before the user namespace is entered, so they belong to the machine's root: no process
  * inside can change them, whatever capability it holds in its user namespace.
  */
-import { existsSync } from "node:fs";
 import { type Program, REPORT_FD, REPORT_TAG } from "../calls/program.ts";
 import { READY_FD, record } from "../calls/spawner.ts";
 import {
@@ -33,6 +32,7 @@ import {
   SIGCHLD,
   SIGKILL,
 } from "../calls/syscalls.ts";
+import { maskProc } from "./mask-proc.ts";
 
 /** Size of a workload's id range: 0..65535 inside are mapped to `idBase`.. outside. */
 export const ID_COUNT = 65_536;
@@ -123,7 +123,8 @@ export function isolationSteps(program: Program, plan: Plan, { stage: stageDir, 
   const trees = takeTrees(program, plan, userns);
   const devices = takeDevices(program, plan);
   if (plan.identity.kind === "mapped") actAsMapped(program, plan.identity);
-  enterRoot(program, plan, userns);
+  mountParts(program, plan, userns);
+  enterRoot(program);
   makeDevices(program, plan, devices);
   for (const tree of trees) putTree(program, tree);
   maskProc(program);
@@ -135,7 +136,7 @@ export function isolationSteps(program: Program, plan: Plan, { stage: stageDir, 
 
 type Plan = Omit<LaunchPlan, "argv" | "env" | "cgroups">;
 
-function startFirst(program: Program, { dir, identity, stdin }: LaunchPlan): void {
+export function startFirst(program: Program, { dir, identity, stdin }: LaunchPlan): void {
   const first = program.label();
   const watcher = program.label();
   const report = program.bytes(Buffer.concat([record(REPORT_TAG.watcher), record(REPORT_TAG.pid)]));
@@ -190,8 +191,8 @@ export function joinControlGroups(program: Program, { cgroups }: Pick<LaunchPlan
  * Mounts a private tmpfs with the layers on the stage and makes the user namespace. That namespace is created in a
  * helper process whose pid in this pid namespace is known, so that all paths in /proc are known when encoding.
  */
-function stage(program: Program, plan: Plan, dir: string, helperPid: number): number | null {
-  program.step("mount", ["tmpfs", dir, "tmpfs", 0, "size=1m,mode=700"], "mount the stage");
+export function stage(program: Program, plan: Plan, dir: string, helperPid: number, mode = 700): number | null {
+  program.step("mount", ["tmpfs", dir, "tmpfs", 0, `size=1m,mode=${mode}`], "mount the stage");
   program.step("chdir", [dir], "enter the stage");
   const layers = plan.parts.flatMap(({ lowers }, part) => lowers.map((_, layer) => `l${part}.${layer}`));
   for (const name of ["p", "u", "r", ...layers]) program.step("mkdirat", [AT_FDCWD, name, 0o755], `make ${name}`);
@@ -237,14 +238,14 @@ export function setCapabilities(program: Program, set: bigint, what: string): vo
 
 const NET_SETTINGS = { ip_unprivileged_port_start: "0", ping_group_range: "0 4294967294" };
 
-interface Tree {
+export interface Tree {
   fd: number;
   path: string;
   make: boolean;
 }
 
 /** Opens, as detached mounts, all host folders that will be visible inside. */
-function takeTrees(program: Program, plan: Plan, userns: number | null): Tree[] {
+export function takeTrees(program: Program, plan: Plan, userns: number | null): Tree[] {
   const take = (path: string, readOnly: boolean, what: string): number => {
     const fd = program.open("open_tree", [AT_FDCWD, path, OPEN_TREE_CLONE | O_CLOEXEC], `open ${what}`);
     const flags = MOUNT_ATTR.NOSUID | MOUNT_ATTR.NODEV | (readOnly ? MOUNT_ATTR.RDONLY : 0);
@@ -344,8 +345,8 @@ const VOLATILE_MARKS = [
   ["work/incompat", AT_REMOVEDIR],
 ] as const;
 
-/** Mounts the overlays and makes them the root. Names are relative: no path of the host needs escaping. */
-function enterRoot(program: Program, { parts, identity }: Plan, userns: number | null): void {
+/** Mounts the overlays at `r` on the stage. Names are relative: no path of the host needs escaping. */
+export function mountParts(program: Program, { parts, identity }: Plan, userns: number | null): void {
   parts.forEach(({ at, lowers }, part) => {
     const lower = lowers.map((_, layer) => `l${part}.${layer}`).join(":");
     const work = `u/${part}/work`;
@@ -364,6 +365,9 @@ function enterRoot(program: Program, { parts, identity }: Plan, userns: number |
       program.step("fchmodat", [AT_FDCWD, path, 0o700], `open ${path} to its owner`, { onError: "ignore" });
     }
   });
+}
+
+function enterRoot(program: Program): void {
   program.step("chdir", ["r"], "enter the new root");
   program.step("pivot_root", [".", "."], "change the root");
   program.step("umount2", [".", MNT_DETACH], "let go of the old root");
@@ -433,27 +437,6 @@ export function makePath(program: Program, path: string): void {
     const prefix = `/${parts.slice(0, index + 1).join("/")}`;
     program.step("mkdirat", [AT_FDCWD, prefix, 0o755], `make ${prefix}`, { onError: "ignore" });
   });
-}
-
-const PROC_READ_ONLY = ["/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq"];
-const PROC_HIDDEN_FILES = ["kcore", "keys", "key-users", "kmsg", "latency_stats", "sched_debug", "sysrq-trigger"];
-const PROC_HIDDEN_DIRS = ["/proc/acpi", "/proc/asound", "/proc/scsi"];
-
-/** Hides or write-protects the files of /proc that are not namespaced. */
-function maskProc(program: Program): void {
-  const MS_BIND = 4096;
-  const readOnly = program.words([MOUNT_ATTR.RDONLY, 0, 0, 0]);
-  for (const path of PROC_READ_ONLY.filter((each) => existsSync(each))) {
-    program.step("mount", [path, path, 0, MS_BIND, 0], `bind ${path}`);
-    program.step("mount_setattr", [AT_FDCWD, path, 0, readOnly, 32], `protect ${path}`);
-  }
-  const files = ["timer_list", ...PROC_HIDDEN_FILES].map((name) => `/proc/${name}`);
-  for (const path of files.filter((each) => existsSync(each))) {
-    program.step("mount", ["/dev/null", path, 0, MS_BIND, 0], `hide ${path}`);
-  }
-  for (const path of PROC_HIDDEN_DIRS.filter((each) => existsSync(each))) {
-    program.step("mount", ["tmpfs", path, "tmpfs", 1, "size=0k"], `hide ${path}`);
-  }
 }
 
 export function bringUpLoopback(program: Program): void {

@@ -7,13 +7,15 @@ import { type Exec, PIDS_DEFAULT } from "../../../workload.ts";
 import { BIN_DIR, daemonConfig, HOST_DIR, INIT_ARGV, INIT_ENV, noteEnd } from "../../common/daemon-config.ts";
 import type { Program } from "../calls/program.ts";
 import { failureOf, READY_FD, type Report } from "../calls/spawner.ts";
+import { stepsOf } from "../gvisor/steps.ts";
+import type { Vm } from "../gvisor/vm-program.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import { procsFiles } from "../machine/cgroup.ts";
-import { CAPABILITIES_MAPPED, identityFor, type Machine, makeWorkloadDirs } from "../machine/machine.ts";
+import { CAPABILITIES_MAPPED, identityFor, isMapped, type Machine, makeWorkloadDirs } from "../machine/machine.ts";
 import { writePage } from "../machine/page-file.ts";
 import type { RootDisks } from "../storage/root-disks.ts";
 import { enterSteps } from "./enter-program.ts";
-import { DEVICE_TAKEN, type HostMount, type LaunchPlan, launchSteps } from "./launch-program.ts";
+import { DEVICE_TAKEN, type HostMount, type LaunchPlan } from "./launch-program.ts";
 import { BOOT, processStart, saveRecord, type WorkloadRecord } from "./record.ts";
 
 export interface Launch {
@@ -47,7 +49,7 @@ export async function launch(
   noteEnd(dir, launching.exec);
   const plan = planOf(machine, launching);
   const { pid, watcher } = await withDisk(launching, plan, (full) =>
-    ready(machine, launching, (program) => launchSteps(program, full), signal),
+    ready(machine, launching, stepsOf(full, vmOf(machine, record)), signal),
   );
   record.pid = pid;
   record.startTime = processStart(pid) ?? "";
@@ -114,11 +116,17 @@ function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
     memoryMb: record.limits.memoryMb,
     ...(limits.includes("memory") ? {} : { dataBytesMax: (record.limits.memoryMb + RESERVED_MB) * 1024 * 1024 }),
     ...(limits.includes("pids") ? {} : { processesMax: record.limits.pids ?? PIDS_DEFAULT }),
-    capabilities: machine.grade === "contained" ? [] : CAPABILITIES_MAPPED,
+    capabilities: record.grade === "contained" ? [] : CAPABILITIES_MAPPED,
     seccomp: machine.seccomp,
     argv: INIT_ARGV,
     env: INIT_ENV,
   };
+}
+
+function vmOf({ runsc }: Machine, { grade, id }: WorkloadRecord): Vm | null {
+  if (grade !== "vm-like") return null;
+  if (runsc === null) throw new PlatformError("unavailable", "The workload runs in gVisor, which is not there now.");
+  return { executable: runsc, id, network: "none" };
 }
 
 /** The daemon's configuration: root inside can become another user only where ids are mapped. */
@@ -128,7 +136,7 @@ const configOf = ({ record, image, env, workDir, exec, ownNames }: Launch): Sand
     pids: record.limits.pids,
     env,
     workDir,
-    user: record.grade === "mapped" ? image.user : undefined,
+    user: isMapped(record.grade) ? image.user : undefined,
     exec,
     imageArgv: image.argv,
     ownNames: ownNames ?? false,

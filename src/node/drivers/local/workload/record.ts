@@ -122,7 +122,7 @@ export function findProcess(dir: string): { pid: number; startTime: string } | n
   const pid = Number(bytes.readBigInt64LE(0));
   const startTime = processStart(pid);
   const command = readBytes(`/proc/${pid}/cmdline`)?.toString() ?? "";
-  return startTime !== null && /^berth-spawner\0|sandboxd\0init\0/.test(command) ? { pid, startTime } : null;
+  return startTime !== null && /^berth-spawner\0|^runsc\0|sandboxd\0init\0/.test(command) ? { pid, startTime } : null;
 }
 
 function readBytes(path: string): Buffer | null {

@@ -44,6 +44,7 @@ import {
 } from "../machine/process-tree.ts";
 import type { Nat } from "../network/nat.ts";
 import type { LiveRoot, RootDisks } from "../storage/root-disks.ts";
+import { guestLimits } from "../gvisor/guest-limits.ts";
 import { enter } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
 import { findProcess, isAlive, isOfThisBoot, NO_SLOT, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
@@ -59,6 +60,10 @@ export interface WorkloadContext {
   /** Handles a connection that the workload made to the platform or to the outside. */
   onDoor: Record<Door, (uid: string, socket: Socket) => void>;
 }
+
+/** The network of a workload that has an interface; a guest kernel has none, and goes out through the proxy. */
+export const natFor = ({ nat }: Pick<WorkloadContext, "nat">, { network, grade }: WorkloadRecord): Nat | null =>
+  network === "outbound" && grade !== "vm-like" ? nat : null;
 
 /** Changes that give a prepared workload to its owner; a cold create applies the same. */
 export interface WorkloadClaim {
@@ -152,7 +157,7 @@ export class Workload {
   async open(): Promise<void> {
     if (this.record.grade === "none") return;
     this.#stands = this.record.pid > 0 && this.#frozen();
-    setCgroupLimits(this.record.cgroup, this.record.limits);
+    this.#hold(this.record.limits);
     const listen = (door: Door, file: string): Promise<Server> =>
       openDoor(join(this.dir, "host", file), (socket) => {
         if (this.record.uid === null)
@@ -181,7 +186,7 @@ export class Workload {
       ...(record.limits.memoryMb === limits.memoryMb ? {} : { memoryMb: limits.memoryMb }),
       ...(hostMounts.length > 0 ? { mounts: hostMounts } : {}),
     };
-    if (!isDeepStrictEqual(record.limits, limits)) setCgroupLimits(record.cgroup, limits);
+    if (!isDeepStrictEqual(record.limits, limits)) this.#hold(limits);
     Object.assign(record, { name, limits });
     // Written before the record, so that a record with an owner implies the owner's environment.
     if (daemon) writePage(join(this.dir, "host", SANDBOX_FILES.claim), JSON.stringify(daemon));
@@ -224,7 +229,7 @@ export class Workload {
 
   setLimits(limits: Limits): void {
     this.#mustLive();
-    setCgroupLimits(this.record.cgroup, limits);
+    this.#hold(limits);
     this.record.limits = limits;
     saveRecord(this.dir, this.record);
   }
@@ -254,7 +259,7 @@ export class Workload {
   stats(): Stats {
     this.#mustLive();
     const counted = cgroupStats(this.record.cgroup);
-    const traffic = this.record.network === "outbound" ? this.#context.nat?.traffic(this.record.slot) : undefined;
+    const traffic = natFor(this.#context, this.record)?.traffic(this.record.slot);
     return { ...(isWhole(counted) ? counted : { ...processStats(this.record.pid), ...counted }), ...traffic };
   }
 
@@ -310,7 +315,7 @@ export class Workload {
     if (this.alive) {
       if (graceMs > 0) {
         if (this.#frozen()) await this.setFrozen(false);
-        sendSignal(this.record.pid, "SIGTERM");
+        await this.#askToEnd(graceMs);
         const limit = AbortSignal.timeout(graceMs);
         while (this.alive && !limit.aborted) await delay(END_POLL_MS);
       }
@@ -326,12 +331,22 @@ export class Workload {
     await removeCgroup(this.record.cgroup);
   }
 
+  /** Of a workload in gVisor the first process is runsc; its init is asked through the daemon. */
+  async #askToEnd(graceMs: number): Promise<void> {
+    if (this.record.grade !== "vm-like") sendSignal(this.record.pid, "SIGTERM");
+    else await callControl(this.observe().endpoint, CONTROL.end, { graceMs }).catch(() => {}); // it is killed below
+  }
+
   async #gone(): Promise<void> {
     const deadline = Date.now() + END_WAIT_MS;
     while (this.alive || processesIn(this.record.cgroup).length > 0) {
       if (Date.now() > deadline) throw new PlatformError("internal", "The workload's processes do not end.");
       await delay(END_POLL_MS);
     }
+  }
+
+  #hold(limits: Limits): void {
+    setCgroupLimits(this.record.cgroup, this.record.grade === "vm-like" ? guestLimits(limits) : limits);
   }
 
   #frozen(): boolean {

@@ -1,0 +1,80 @@
+/**
+ * The system calls that start a workload in gVisor. The steps are those of grade `mapped` (`launch-program.ts`) up to
+ * the workload's files; then the first process becomes `runsc`, which starts the guest kernel (sentry) and its file
+ * server (gofer) as the workload's unprivileged user. All of them are in the workload's pid namespace and control
+ * groups, so the driver ends, freezes and measures such a workload like any other.
+ */
+import { type Program, REPORT_FD } from "../calls/program.ts";
+import { READY_FD } from "../calls/spawner.ts";
+import { AT_FDCWD, CLONE, MOVE_MOUNT_F_EMPTY_PATH, MS, RLIMIT } from "../calls/syscalls.ts";
+import {
+  actAsMapped,
+  bringUpLoopback,
+  joinControlGroups,
+  mountParts,
+  openMount,
+  stage,
+  startFirst,
+  takeTrees,
+} from "../workload/launch-program.ts";
+import { bundleDir, type VmPlan } from "./bundle.ts";
+import { runscArguments, type VmNetwork } from "./runsc.ts";
+import { mountDir, STAGE, TEMP_DIR } from "./vm-stage.ts";
+
+export interface Vm {
+  /** Path of runsc. */
+  executable: string;
+  /** Name of the workload among those of this machine. */
+  id: string;
+  network: VmNetwork;
+}
+
+/** Pid of the next process in the workload's pid namespace. */
+const HELPER_PID = 2;
+/** Others than root may pass, not look around: the sentry's user reaches what runsc names to it. */
+const STAGE_MODE = 711;
+
+export function vmSteps(program: Program, plan: VmPlan, { executable, id, network }: Vm): void {
+  program.step("umask", [0], "umask");
+  startFirst(program, plan);
+  joinControlGroups(program, plan);
+  const { NEWNS, NEWIPC, NEWUTS, NEWNET } = CLONE;
+  program.step("unshare", [NEWNS | NEWIPC | NEWUTS | NEWNET], "make namespaces");
+  program.step("mount", [0, "/", 0, MS.REC | MS.PRIVATE, 0], "detach from the host's mounts");
+  const userns = stage(program, plan, STAGE, HELPER_PID, STAGE_MODE);
+  placeTrees(program, plan, userns);
+  actAsMapped(program, plan.identity);
+  mountParts(program, plan, userns);
+  // A link that an earlier run of the workload put there leads to another folder of its root, never out of it.
+  place(program, openMount(program, { base: "r", below: "tmp", path: "/tmp", readOnly: false }, null), TEMP_DIR);
+  program.step("setfsuid", [0], "act as the machine's root");
+  program.step("setfsgid", [0], "act as the machine's root");
+  bringUpLoopback(program);
+  program.step("prlimit64", [0, RLIMIT.CORE, program.words([1, 1]), 0], "forbid core dumps");
+  program.step("umask", [0o022], "umask");
+  program.step("close_range", [3, REPORT_FD, 4], "hide descriptors");
+  program.step("close_range", [READY_FD + 1, 0xffffffff, 4], "hide descriptors");
+  const command = ["run", `--bundle=${bundleDir(plan.dir)}`, `--pass-fd=${READY_FD}:${READY_FD}`, id];
+  const argv = program.texts(runscArguments(network, command));
+  program.step("execve", [executable, argv, program.texts(ENVIRONMENT)], "start runsc");
+}
+
+const ENVIRONMENT = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"];
+
+/** The first tree is /proc, for runsc itself; the guest has its own. */
+function placeTrees(program: Program, plan: VmPlan, userns: number | null): void {
+  const [proc, ...others] = takeTrees(program, plan, userns);
+  if (proc) place(program, proc.fd, proc.path);
+  // runsc takes a namespace with these files for the machine's own, and refuses to take over its interfaces.
+  program.step("mount", ["tmpfs", "/proc/sys/net/core", "tmpfs", MS.NOSUID, "size=0k"], "hide network settings");
+  others.forEach(({ fd }, index) => {
+    program.step("mkdirat", [AT_FDCWD, mountDir(index), 0o755], "make a mount point");
+    place(program, fd, mountDir(index));
+  });
+  program.step("mkdirat", [AT_FDCWD, TEMP_DIR, 0o755], "make a mount point");
+}
+
+function place(program: Program, fd: number, path: string): void {
+  program.step("move_mount", [fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH], `mount ${path}`);
+  program.close(fd);
+}
