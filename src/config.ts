@@ -10,6 +10,7 @@ import { z } from "zod";
 import { nearestWord } from "./lib/nearest-word.ts";
 import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
 import { facadeSettings } from "./lib/schemas/facade-settings.ts";
+import { isolationSettings } from "./lib/schemas/isolation-settings.ts";
 import { peerSettings } from "./lib/schemas/peer-settings.ts";
 import "./lib/schemas/plain-words.ts";
 import { KUBE_ONLY, kubeSettings } from "./lib/schemas/kube-settings.ts";
@@ -190,6 +191,7 @@ export const SETTINGS = {
     schema: z.enum(DRIVER_NAMES).default("local"),
     about: "What runs workloads: local (this Linux machine), docker (a Docker Engine on it) or kubernetes (a cluster).",
   },
+  ...isolationSettings,
   docker_host: {
     env: "DOCKER_HOST",
     schema: z.string().min(1).optional(),
@@ -459,7 +461,11 @@ export const dockerOf = ({ docker_host: host, docker_image: image, docker_runtim
 });
 
 function checkTogether(config: Config): void {
-  const ofDriver = { docker: ["docker_image", "docker_runtime"], kubernetes: KUBE_ONLY } as const;
+  const ofDriver = {
+    local: ["isolation", "runsc"],
+    docker: ["docker_image", "docker_runtime"],
+    kubernetes: KUBE_ONLY,
+  } as const;
   for (const [driver, names] of Object.entries(ofDriver)) {
     const idle = config.driver === driver ? undefined : names.find((name) => config[name] !== undefined);
     if (idle) throw new ConfigError(`${originOf(idle)} is for driver ${driver}, and driver is ${config.driver}.`);

@@ -23,6 +23,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "../src/contract/errors.ts";
+import { chooseGrade } from "../src/contract/isolation.ts";
 import { SANDBOX_FILES } from "../src/contract/sandbox-wire.ts";
 import type { Capabilities, CapabilityName } from "../src/node/capabilities/capabilities.ts";
 import type { Image } from "../src/node/capabilities/images.ts";
@@ -132,6 +133,7 @@ export function fakeDriver(machine: FakeMachine): Driver {
       const there = workloads.get(spec.uid);
       if (there && !isAgain(there)) return { ...there.observed };
       signal?.throwIfAborted();
+      chooseGrade(["none"], [spec.isolation]);
       return startWorkload(machine, node, spec, there?.root);
     },
     observe: async (uid) => {

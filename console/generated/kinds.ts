@@ -406,7 +406,7 @@ export const KINDS: readonly KindFacts[] = [
   {
     "name": "policy",
     "plural": "policies",
-    "summary": "A rule for the resources that name it: where they run, on what, how many tokens they may use; or, of type network, for every workload of the workspace",
+    "summary": "A rule for the resources that name it: where they run, on what, how many tokens they may use; or, of type network or isolation, for every workload of the workspace",
     "path": "/policies",
     "param": "policyName",
     "within": null,

@@ -60,6 +60,8 @@ export async function openMachine(parts: MachineParts): Promise<Driver> {
     poolSize: config.pool_size,
     allowUnisolated: config.allow_unisolated,
     keepFreeMb: Math.max(config.disk_free_min, KEEP_FREE_MIN_MB),
+    isolation: config.isolation,
+    runsc: config.runsc,
     docker: dockerOf(config),
     kubernetes: kubernetesOf(config),
     onPlatform: (uid, socket) => doors.accept("platform", uid, socket),

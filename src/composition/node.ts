@@ -7,6 +7,7 @@ import { startEgressDeployment } from "../kinds/egress-ip/deployment.ts";
 import { PLACED_KINDS } from "../kinds/node/adopt.ts";
 import { type NodeRegistry, startNodeRegistry } from "../kinds/node/registry.ts";
 import type { Node } from "../kinds/port.ts";
+import { leastIsolation } from "../kinds/workload/isolation.ts";
 import { createOutboundRefusals } from "../kinds/workload/outbound-refusals.ts";
 import { createOutboundRules, type OutboundRules } from "../kinds/workload/outbound-rules.ts";
 import { createWorkspaceAuthorities } from "../kinds/workload/workspace-authority.ts";
@@ -96,7 +97,7 @@ export async function startNode(
   const driver = lazyDriver({
     name: config.driver,
     node: settings.nodeId,
-    open: async () => logs.listenTo(ownedDriver(await machine(), rules), shared),
+    open: async () => logs.listenTo(ownedDriver(await machine(), rules, store), shared),
   });
   const puller = stack.add(
     new Puller({
@@ -153,12 +154,14 @@ export async function startNode(
   };
 }
 
-/** The owner of a workload is known before its first process runs, so its outbound rules are too. */
-const ownedDriver = (driver: Driver, rules: OutboundRules): Driver => ({
+/** The owner of a workload is known before its first process runs, so its outbound rules and its isolation are too. */
+const ownedDriver = (driver: Driver, rules: OutboundRules, store: Store): Driver => ({
   ...forwardingDriver({ name: driver.name, node: driver.node, target: () => driver }),
-  create(spec, options) {
+  async create(spec, options) {
     rules.own(spec);
-    return driver.create(spec, options);
+    const owner = await rules.ownerOf(spec.uid);
+    const isolation = owner ? await leastIsolation(owner, store) : undefined;
+    return driver.create(isolation === undefined ? spec : { ...spec, isolation }, options);
   },
 });
 

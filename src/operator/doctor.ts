@@ -146,14 +146,14 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   },
 
   isolation: async (config) => {
-    const { grade, missing } = await probeIsolation(config);
+    const { grade, grades, missing } = await probeIsolation(config);
     if (grade === "none") return problem("this machine cannot isolate workloads", missing.join(" "));
     // Their programs do something only for root.
     const packages = process.getuid?.() === 0 ? missingPackages() : [];
     const install = packages.length === 0 ? [] : [`On Debian: apt-get install ${packages.join(" ")}`];
-    return missing.length === 0
-      ? ok(`grade '${grade}'`)
-      : warning(`grade '${grade}'`, [...missing, ...install].join(" "));
+    const more = grades.filter((each) => each !== grade).map((each) => `; on request '${each}'`);
+    const says = [`grade '${grade}'`, ...more].join("");
+    return missing.length === 0 ? ok(says) : warning(says, [...missing, ...install].join(" "));
   },
 };
 

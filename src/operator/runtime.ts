@@ -9,6 +9,8 @@ const optionsOf = (config: Config): DriverOptions => ({
   dataDir: driverDir(config),
   brand: config.brand,
   allowUnisolated: true,
+  isolation: config.isolation,
+  runsc: config.runsc,
   docker: dockerOf(config),
   kubernetes: kubernetesOf(config),
 });

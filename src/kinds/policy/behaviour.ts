@@ -15,7 +15,13 @@ const USER_KINDS = {
 } as const;
 
 /** The member that each policy type needs. A policy without it would restrict nothing and is refused. */
-const CONTENT_OF = { location: "locations", flavor: "flavors", maxToken: "maxTokens", network: "network" } as const;
+const CONTENT_OF = {
+  location: "locations",
+  flavor: "flavors",
+  maxToken: "maxTokens",
+  network: "network",
+  isolation: "isolation",
+} as const;
 
 export const policyBehaviour: Behaviour = {
   kind: policy,

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import { isolation } from "../workload/isolation-spec.ts";
 import { domainLists, networkRules } from "../workload/network-spec.ts";
 
-export const POLICY_TYPES = ["location", "flavor", "maxToken", "network"] as const;
+export const POLICY_TYPES = ["location", "flavor", "maxToken", "network", "isolation"] as const;
 
 const cap = z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional();
 
@@ -19,7 +20,7 @@ export const policy = defineKind({
   name: "policy",
   plural: "policies",
   summary:
-    "A rule for the resources that name it: where they run, on what, how many tokens they may use; or, of type network, for every workload of the workspace",
+    "A rule for the resources that name it: where they run, on what, how many tokens they may use; or, of type network or isolation, for every workload of the workspace",
   param: "policyName",
   verbs: ["list", "get", "create", "update", "delete"],
   spec: z.looseObject({
@@ -58,9 +59,17 @@ export const policy = defineKind({
       .looseObject({ ...networkRules, proxy: z.looseObject(domainLists).optional() })
       .optional()
       .describe("Outbound rules of every workload of the workspace, besides its own; see docs/network.md."),
+    isolation: isolation
+      .optional()
+      .describe("Weakest isolation grade of every workload of the workspace; see docs/isolation.md."),
     sandbox: z.boolean().optional(),
   }),
   extra: { usage: usage.optional() },
   roles: { create: "admin", update: "admin", delete: "admin" },
   paged: true,
 });
+
+/** Whether a policy for every workload of its workspace applies to those of this kind. */
+export function appliesTo({ resourceTypes }: Record<string, unknown>, kind: string): boolean {
+  return !Array.isArray(resourceTypes) || resourceTypes.length === 0 || resourceTypes.includes(kind);
+}

@@ -4,6 +4,7 @@ import type { Place } from "../../contract/placement.ts";
 import { namesPolicies, storedPlacementRefusal } from "../../store/resources/placement-policies.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { type Input, type Platform, type PrepareContext, type Settings, workspaceOf } from "../port.ts";
+import { requireIsolation } from "../workload/isolation.ts";
 
 export const standingOf = ({ region, regionAliases, country, continent, flavors }: Settings): Place => ({
   regions: [region, ...regionAliases],
@@ -15,7 +16,9 @@ export const standingOf = ({ region, regionAliases, country, continent, flavors 
 /** Refuses to write a workload that its policies do not allow here. A disabled workload is not checked. */
 export async function requirePlacement(kind: string, { spec }: Input, context: PrepareContext): Promise<void> {
   if (spec.enabled === false) return;
-  await requirePlaced({ kind, workspace: workspaceOf(context.call).name, spec }, context.deps);
+  const owner = { kind, workspace: workspaceOf(context.call).name, spec };
+  await requirePlaced(owner, context.deps);
+  await requireIsolation(owner, context.deps.store, context.deps.here.driver);
 }
 
 /** Applies the same check to a stored workload that is asked to run something. */

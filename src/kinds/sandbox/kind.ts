@@ -92,7 +92,10 @@ export const sandbox = defineKind({
   specOptional: true,
   extra: {
     state: z.enum(["RUNNING", "STANDBY"]).optional(),
-    isolation: z.string().optional().describe("How it is kept from the machine: mapped, contained, user or none."),
+    isolation: z
+      .string()
+      .optional()
+      .describe("How it is kept from the machine: vm-like, mapped, contained, user or none."),
     expiresIn: z.int().optional().describe("Seconds to the earliest end."),
     lastUsedAt: z.string().optional(),
     errors: z

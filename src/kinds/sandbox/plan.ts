@@ -79,13 +79,15 @@ export type SandboxStep =
 
 export const stateOf = (sandbox: Resource): SandboxState => sandbox.state as SandboxState;
 
-/** A change of image, memory, storage, variables or volumes creates the sandbox again; other changes apply in place. */
+/** A change of image, memory, storage, isolation, variables or volumes creates the sandbox again; other changes apply in place. */
 export function fingerprint({ spec }: Pick<Resource, "spec">, secrets: Record<string, string>): string {
-  const { image, memory, storageMb, envs } = (spec.runtime ?? {}) as Record<string, unknown>;
+  const { image, memory, storageMb, envs, isolation } = (spec.runtime ?? {}) as Record<string, unknown>;
   const hidden = Object.entries(secrets).filter(([path]) => path.startsWith("/spec/runtime/"));
-  // Without storage the text is as before there was any.
+  // Without storage and isolation the text is as before there was any.
   const storage = storageMb === undefined ? [] : [storageMb];
-  const text = canonicalJson([image, memory, envs ?? [], spec.volumes ?? [], Object.fromEntries(hidden), ...storage]);
+  const grade = isolation === undefined ? [] : [{ isolation }];
+  const members = [image, memory, envs ?? [], spec.volumes ?? [], Object.fromEntries(hidden), ...storage, ...grade];
+  const text = canonicalJson(members);
   return `${FORMULA}:${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
 }
 

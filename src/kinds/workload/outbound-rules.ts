@@ -13,7 +13,7 @@ import type { Resource } from "../../store/resources/resource.ts";
 import type { Store } from "../../store/store.ts";
 import { egressGateway } from "../egress-gateway/kind.ts";
 import { egressIp } from "../egress-ip/kind.ts";
-import { policy as policyKind } from "../policy/kind.ts";
+import { appliesTo, policy as policyKind } from "../policy/kind.ts";
 import { compileNetwork, networkOf } from "./network.ts";
 import { gatewayOf, sourcesOf } from "./network-place.ts";
 import { networkSecrets } from "./network-spec.ts";
@@ -167,7 +167,3 @@ const closed = (rule: string): WorkloadRules => ({
   routes: NO_ROUTES,
   sources: null,
 });
-
-function appliesTo({ resourceTypes }: Record<string, unknown>, kind: string): boolean {
-  return !Array.isArray(resourceTypes) || resourceTypes.length === 0 || resourceTypes.includes(kind);
-}

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import type { Reference } from "../../contract/references.ts";
+import { isolation } from "./isolation-spec.ts";
 import { networkSecrets } from "./network-spec.ts";
 
 export { network } from "./network-spec.ts";
@@ -35,6 +36,9 @@ export const runtime = {
     .max(STORAGE_MAX_MB)
     .optional()
     .describe("Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192."),
+  isolation: isolation
+    .optional()
+    .describe("Weakest isolation grade to run with, such as vm-like; refused where it is not offered."),
   skipBuild: z.unknown().optional().describe("Sent by clients that deploy an image; nothing is built from one."),
 };
 

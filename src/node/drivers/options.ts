@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { LogTag } from "../../contract/log-line.ts";
 import type { EgressOptions } from "../egress/egress-proxy.ts";
 import type { CommandOf } from "../images/image-command.ts";
+import type { Grade } from "../workload.ts";
 import type { KubeSettings } from "./kubernetes/settings.ts";
 
 /** What the platform tells a driver of any name. */
@@ -19,6 +20,9 @@ export interface DriverOptions {
   poolSize?: number;
   /** Run workloads as plain processes where the machine can give no isolation. */
   allowUnisolated?: boolean;
+  /** For the local driver: the weakest grade of a workload, and the path of runsc. */
+  isolation?: Grade | undefined;
+  runsc?: string | undefined;
   /** MB that the roots of workloads leave free on the disk of `dataDir`. */
   keepFreeMb?: number;
   /** For the Docker driver: DOCKER_HOST, an image in place of the base image, and a runtime of that engine. */

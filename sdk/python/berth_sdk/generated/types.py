@@ -318,6 +318,8 @@ class AgentInputSpecRuntime(TypedDict):
     dockerConfig: NotRequired[Any]
     #: Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192.
     storageMb: NotRequired[float]
+    #: Weakest isolation grade to run with, such as vm-like; refused where it is not offered.
+    isolation: NotRequired[Literal["vm-like", "mapped", "contained", "user"]]
     #: Sent by clients that deploy an image; nothing is built from one.
     skipBuild: NotRequired[Any]
     minScale: NotRequired[float]
@@ -630,7 +632,10 @@ class ConfigurationGetResultRegions(TypedDict):
 
 
 class ConfigurationGetResultRegionsIsolation(TypedDict):
-    grade: Literal["mapped", "contained", "user", "none", "unavailable"]
+    #: What a workload gets unless it asks for more.
+    grade: Literal["vm-like", "mapped", "contained", "user", "none", "unavailable"]
+    #: What a workload may ask for, strongest first.
+    grades: NotRequired[List[Literal["vm-like", "mapped", "contained", "user", "none"]]]
     #: What the machine lacks for more, one sentence each.
     missing: List[str]
     seccomp: NotRequired[bool]
@@ -916,6 +921,8 @@ class FunctionInputSpecRuntime(TypedDict):
     dockerConfig: NotRequired[Any]
     #: Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192.
     storageMb: NotRequired[float]
+    #: Weakest isolation grade to run with, such as vm-like; refused where it is not offered.
+    isolation: NotRequired[Literal["vm-like", "mapped", "contained", "user"]]
     #: Sent by clients that deploy an image; nothing is built from one.
     skipBuild: NotRequired[Any]
     minScale: NotRequired[float]
@@ -1334,6 +1341,8 @@ class JobInputSpecRuntime(TypedDict):
     dockerConfig: NotRequired[Any]
     #: Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192.
     storageMb: NotRequired[float]
+    #: Weakest isolation grade to run with, such as vm-like; refused where it is not offered.
+    isolation: NotRequired[Literal["vm-like", "mapped", "contained", "user"]]
     #: Sent by clients that deploy an image; nothing is built from one.
     skipBuild: NotRequired[Any]
     #: Program and arguments of a task, in place of the image's own entry point.
@@ -1627,13 +1636,15 @@ class PolicyInput(TypedDict):
 
 
 class PolicyInputSpec(TypedDict):
-    type: Literal["location", "flavor", "maxToken", "network"]
+    type: Literal["location", "flavor", "maxToken", "network", "isolation"]
     resourceTypes: NotRequired[List[Literal["model", "function", "agent", "sandbox", "application", "job"]]]
     locations: NotRequired[List[PolicyInputSpecLocations]]
     flavors: NotRequired[List[PolicyInputSpecFlavors]]
     maxTokens: NotRequired[PolicyInputSpecMaxTokens]
     #: Outbound rules of every workload of the workspace, besides its own; see docs/network.md.
     network: NotRequired[PolicyInputSpecNetwork]
+    #: Weakest isolation grade of every workload of the workspace; see docs/isolation.md.
+    isolation: NotRequired[Literal["vm-like", "mapped", "contained", "user"]]
     sandbox: NotRequired[bool]
 
 
@@ -1689,13 +1700,15 @@ class PolicyRecord(TypedDict):
 
 
 class PolicyRecordSpec(TypedDict):
-    type: NotRequired[Literal["location", "flavor", "maxToken", "network"]]
+    type: NotRequired[Literal["location", "flavor", "maxToken", "network", "isolation"]]
     resourceTypes: NotRequired[List[Literal["model", "function", "agent", "sandbox", "application", "job"]]]
     locations: NotRequired[List[PolicyInputSpecLocations]]
     flavors: NotRequired[List[PolicyInputSpecFlavors]]
     maxTokens: NotRequired[PolicyInputSpecMaxTokens]
     #: Outbound rules of every workload of the workspace, besides its own; see docs/network.md.
     network: NotRequired[PolicyInputSpecNetwork]
+    #: Weakest isolation grade of every workload of the workspace; see docs/isolation.md.
+    isolation: NotRequired[Literal["vm-like", "mapped", "contained", "user"]]
     sandbox: NotRequired[bool]
 
 
@@ -1950,6 +1963,8 @@ class SandboxInputSpecRuntime(TypedDict):
     dockerConfig: NotRequired[Any]
     #: Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192.
     storageMb: NotRequired[float]
+    #: Weakest isolation grade to run with, such as vm-like; refused where it is not offered.
+    isolation: NotRequired[Literal["vm-like", "mapped", "contained", "user"]]
     #: Sent by clients that deploy an image; nothing is built from one.
     skipBuild: NotRequired[Any]
     ports: NotRequired[List[FunctionInputSpecRuntimePorts]]
@@ -1975,7 +1990,7 @@ class SandboxRecord(TypedDict):
     status: str
     events: NotRequired[List[AgentRecordEvents]]
     state: NotRequired[Literal["RUNNING", "STANDBY"]]
-    #: How it is kept from the machine: mapped, contained, user or none.
+    #: How it is kept from the machine: vm-like, mapped, contained, user or none.
     isolation: NotRequired[str]
     #: Seconds to the earliest end.
     expiresIn: NotRequired[float]

@@ -296,6 +296,8 @@ export interface AgentInput {
       dockerConfig?: unknown | undefined;
       /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
       storageMb?: number | undefined;
+      /** Weakest isolation grade to run with, such as vm-like; refused where it is not offered. */
+      isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       minScale?: number | undefined;
@@ -445,6 +447,8 @@ export interface AgentRecord {
       dockerConfig?: unknown | undefined;
       /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
       storageMb?: number | undefined;
+      /** Weakest isolation grade to run with, such as vm-like; refused where it is not offered. */
+      isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       minScale?: number | undefined;
@@ -639,6 +643,8 @@ export interface AgentUpdate {
       dockerConfig?: unknown | undefined;
       /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
       storageMb?: number | undefined;
+      /** Weakest isolation grade to run with, such as vm-like; refused where it is not offered. */
+      isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       minScale?: number | undefined;
@@ -1178,7 +1184,10 @@ export interface ConfigurationGetResult {
     proxyAvailable: boolean;
     mk31Available: boolean;
     isolation: {
-      grade: "mapped" | "contained" | "user" | "none" | "unavailable";
+      /** What a workload gets unless it asks for more. */
+      grade: "vm-like" | "mapped" | "contained" | "user" | "none" | "unavailable";
+      /** What a workload may ask for, strongest first. */
+      grades?: ("vm-like" | "mapped" | "contained" | "user" | "none")[] | undefined;
       /** What the machine lacks for more, one sentence each. */
       missing: string[];
       seccomp?: boolean | undefined;
@@ -1702,6 +1711,8 @@ export interface FunctionInput {
       dockerConfig?: unknown | undefined;
       /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
       storageMb?: number | undefined;
+      /** Weakest isolation grade to run with, such as vm-like; refused where it is not offered. */
+      isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       minScale?: number | undefined;
@@ -1858,6 +1869,8 @@ export interface FunctionRecord {
       dockerConfig?: unknown | undefined;
       /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
       storageMb?: number | undefined;
+      /** Weakest isolation grade to run with, such as vm-like; refused where it is not offered. */
+      isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       minScale?: number | undefined;
@@ -2014,6 +2027,8 @@ export interface FunctionUpdate {
       dockerConfig?: unknown | undefined;
       /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
       storageMb?: number | undefined;
+      /** Weakest isolation grade to run with, such as vm-like; refused where it is not offered. */
+      isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       minScale?: number | undefined;
@@ -2586,6 +2601,8 @@ export interface JobInput {
       dockerConfig?: unknown | undefined;
       /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
       storageMb?: number | undefined;
+      /** Weakest isolation grade to run with, such as vm-like; refused where it is not offered. */
+      isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       /** Program and arguments of a task, in place of the image's own entry point. */
@@ -2734,6 +2751,8 @@ export interface JobRecord {
       dockerConfig?: unknown | undefined;
       /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
       storageMb?: number | undefined;
+      /** Weakest isolation grade to run with, such as vm-like; refused where it is not offered. */
+      isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       /** Program and arguments of a task, in place of the image's own entry point. */
@@ -2882,6 +2901,8 @@ export interface JobUpdate {
       dockerConfig?: unknown | undefined;
       /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
       storageMb?: number | undefined;
+      /** Weakest isolation grade to run with, such as vm-like; refused where it is not offered. */
+      isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       /** Program and arguments of a task, in place of the image's own entry point. */
@@ -3282,7 +3303,7 @@ export interface PolicyInput {
     externalId?: string | undefined;
   };
   spec: {
-    type: "location" | "flavor" | "maxToken" | "network";
+    type: "location" | "flavor" | "maxToken" | "network" | "isolation";
     resourceTypes?: ("model" | "function" | "agent" | "sandbox" | "application" | "job")[] | undefined;
     locations?: {
       type: "location" | "country" | "continent";
@@ -3340,6 +3361,8 @@ export interface PolicyInput {
         forbiddenDomains?: string[] | undefined;
       } | undefined;
     } | undefined;
+    /** Weakest isolation grade of every workload of the workspace; see docs/isolation.md. */
+    isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
     sandbox?: boolean | undefined;
   };
 }
@@ -3361,7 +3384,7 @@ export interface PolicyRecord {
     updatedBy?: string | undefined;
   };
   spec: {
-    type?: "location" | "flavor" | "maxToken" | "network" | undefined;
+    type?: "location" | "flavor" | "maxToken" | "network" | "isolation" | undefined;
     resourceTypes?: ("model" | "function" | "agent" | "sandbox" | "application" | "job")[] | undefined;
     locations?: {
       type: "location" | "country" | "continent";
@@ -3419,6 +3442,8 @@ export interface PolicyRecord {
         forbiddenDomains?: string[] | undefined;
       } | undefined;
     } | undefined;
+    /** Weakest isolation grade of every workload of the workspace; see docs/isolation.md. */
+    isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
     sandbox?: boolean | undefined;
   };
   usage?: {
@@ -3439,7 +3464,7 @@ export interface PolicyUpdate {
     externalId?: string | undefined;
   } | undefined;
   spec: {
-    type: "location" | "flavor" | "maxToken" | "network";
+    type: "location" | "flavor" | "maxToken" | "network" | "isolation";
     resourceTypes?: ("model" | "function" | "agent" | "sandbox" | "application" | "job")[] | undefined;
     locations?: {
       type: "location" | "country" | "continent";
@@ -3497,6 +3522,8 @@ export interface PolicyUpdate {
         forbiddenDomains?: string[] | undefined;
       } | undefined;
     } | undefined;
+    /** Weakest isolation grade of every workload of the workspace; see docs/isolation.md. */
+    isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
     sandbox?: boolean | undefined;
   };
 }
@@ -3763,6 +3790,8 @@ export interface SandboxInput {
       dockerConfig?: unknown | undefined;
       /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
       storageMb?: number | undefined;
+      /** Weakest isolation grade to run with, such as vm-like; refused where it is not offered. */
+      isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       ports?: {
@@ -3903,6 +3932,8 @@ export interface SandboxRecord {
       dockerConfig?: unknown | undefined;
       /** Size of its root in MB, where the machine can hold it. Default: twice the memory, at least 8192. */
       storageMb?: number | undefined;
+      /** Weakest isolation grade to run with, such as vm-like; refused where it is not offered. */
+      isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
       ports?: {
@@ -4005,7 +4036,7 @@ export interface SandboxRecord {
     canaryRevision?: string | undefined;
   }[] | undefined;
   state?: "RUNNING" | "STANDBY" | undefined;
-  /** How it is kept from the machine: mapped, contained, user or none. */
+  /** How it is kept from the machine: vm-like, mapped, contained, user or none. */
   isolation?: string | undefined;
   /** Seconds to the earliest end. */
   expiresIn?: number | undefined;

@@ -8,6 +8,7 @@ import { lookup } from "node:dns/promises";
 import type { Socket } from "node:net";
 import { hostname } from "node:os";
 import { PlatformError } from "../../../contract/errors.ts";
+import { chooseGrade } from "../../../contract/isolation.ts";
 import type { Capabilities, CapabilityName } from "../../capabilities/capabilities.ts";
 import type { CallOptions } from "../../dial/endpoint.ts";
 import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
@@ -15,7 +16,6 @@ import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../eg
 import { baseEnv } from "../../images/base-names.ts";
 import type { CommandOf } from "../../images/image-command.ts";
 import type { Grade, Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
-import { chooseGrade } from "../common/choose-grade.ts";
 import { Serial } from "../common/serial.ts";
 import { checkLimits, checkSpec } from "../common/spec-check.ts";
 import { openAccount } from "./client/account.ts";

@@ -15,12 +15,12 @@ import type { Socket } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { PlatformError } from "../../../contract/errors.ts";
+import { chooseGrade } from "../../../contract/isolation.ts";
 import type { Capabilities, CapabilityName } from "../../capabilities/capabilities.ts";
 import type { CallOptions } from "../../dial/endpoint.ts";
 import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
 import type { Grade, Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
-import { chooseGrade } from "../common/choose-grade.ts";
 import { PROXY_ENV } from "../common/proxy-env.ts";
 import { Serial } from "../common/serial.ts";
 import { checkLimits, checkSpec } from "../common/spec-check.ts";
@@ -62,9 +62,9 @@ export interface LocalDriverOptions {
   /** Use only this isolation grade. Default: the strongest that works. */
   grade?: Grade;
   /** The weakest grade that a workload may have. Default: the usual one of the machine. */
-  isolation?: Grade;
+  isolation?: Grade | undefined;
   /** Path of runsc, for grade vm-like. Default: where programs usually are. */
-  runsc?: string;
+  runsc?: string | undefined;
   /** Handles a connection that a workload made to the platform. Default: hang up. */
   onPlatform?: (uid: string, socket: Socket) => void;
   /** Rules and metering of outgoing traffic. */

@@ -9,12 +9,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Grade } from "../../../workload.ts";
 import { installDaemon } from "../../common/install-daemon.ts";
-import { findRunsc } from "../gvisor/runsc.ts";
-import { stepsOf } from "../gvisor/steps.ts";
 import { seccompFilter } from "../calls/seccomp.ts";
 import { failureOf, Spawner } from "../calls/spawner.ts";
 import type { Arch } from "../calls/stepper.ts";
 import { CAP } from "../calls/syscalls.ts";
+import { findRunsc } from "../gvisor/runsc.ts";
+import { stepsOf } from "../gvisor/steps.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import { HostNames } from "../workload/host-names.ts";
 import type { Identity, LaunchPlan } from "../workload/launch-program.ts";
@@ -131,12 +131,7 @@ const NEEDS_MAPPED = "it needs what grade mapped needs.";
 const noVm = (why: string): string => `Isolation grade vm-like does not work here: ${why}`;
 
 /** Null when the grade works; otherwise the step that failed. */
-async function tryGrade(
-  machine: Machine,
-  grade: Grade,
-  image: ResolvedImage,
-  runsc?: string,
-): Promise<string | null> {
+async function tryGrade(machine: Machine, grade: Grade, image: ResolvedImage, runsc?: string): Promise<string | null> {
   const root = process.getuid?.() === 0;
   if (grade !== "user" && !root) return "the server does not run as root.";
   if (grade === "user" && root) return "the server runs as root.";
@@ -158,11 +153,7 @@ async function tryGrade(
   };
   try {
     const steps = stepsOf(plan, runsc === undefined ? null : { executable: runsc, id: "trial", network: "none" });
-    const report = await machine.spawner.start(
-      steps,
-      () => false,
-      AbortSignal.timeout(TRIAL_WAIT_MS),
-    );
+    const report = await machine.spawner.start(steps, () => false, AbortSignal.timeout(TRIAL_WAIT_MS));
     if (report.failure) return failureOf("a trial", report, "").message;
     // The exit file is written a moment after the last reporting process has ended.
     for (let waitedMs = 0; !readExit(dir) && waitedMs < TRIAL_WAIT_MS; waitedMs++) await delay(1);

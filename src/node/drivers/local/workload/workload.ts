@@ -21,6 +21,7 @@ import { callControl } from "../../common/control.ts";
 import { EGRESS_SOCKET, saveDrives, setEnd } from "../../common/daemon-config.ts";
 import { openDoor } from "../../common/doors.ts";
 import { readOutputFile } from "../../common/output-file.ts";
+import { guestLimits } from "../gvisor/guest-limits.ts";
 import {
   cgroupStats,
   freezeCgroup,
@@ -44,7 +45,6 @@ import {
 } from "../machine/process-tree.ts";
 import type { Nat } from "../network/nat.ts";
 import type { LiveRoot, RootDisks } from "../storage/root-disks.ts";
-import { guestLimits } from "../gvisor/guest-limits.ts";
 import { enter } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
 import { findProcess, isAlive, isOfThisBoot, NO_SLOT, readExit, saveRecord, type WorkloadRecord } from "./record.ts";

@@ -1,6 +1,7 @@
 /** The isolation grade that a workload gets: the usual one of its machine, or a stronger one where it is asked for. */
-import { PlatformError } from "../../../contract/errors.ts";
-import { type Grade, isAtLeast } from "../../../lib/grades.ts";
+
+import { type Grade, isAtLeast } from "../lib/grades.ts";
+import { PlatformError } from "./errors.ts";
 
 /** The weakest of the offered grades that is strong enough for each of those asked for; `offered`: strongest first. */
 export function chooseGrade(offered: readonly Grade[], asked: readonly (Grade | undefined)[]): Grade {

@@ -1,0 +1,44 @@
+/**
+ * The weakest isolation grade that a workload may have: what its own record asks for (`runtime.isolation`), and the
+ * isolation policies of its workspace, which hold for every workload there. The stronger one decides.
+ */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { chooseGrade } from "../../contract/isolation.ts";
+import { type Grade, isAtLeast } from "../../lib/grades.ts";
+import type { Driver } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import type { Store } from "../../store/store.ts";
+import { appliesTo, policy as policyKind } from "../policy/kind.ts";
+
+type Owner = Pick<Resource, "kind" | "workspace" | "spec">;
+type Records = Pick<Store, "resources">;
+
+/** Isolation policies of one workspace that are read; more would be a mistake. */
+const POLICIES_MAX = 1000;
+
+/** Undefined: neither the record nor a policy asks for any. */
+export async function leastIsolation(owner: Owner, { resources }: Records): Promise<Grade | undefined> {
+  // A build of an image is isolated like what the image is for.
+  const kind = owner.kind === "image" ? String(owner.spec.resourceType) : owner.kind;
+  const policies = await resources.listNested(owner.workspace, policyKind.name, POLICIES_MAX);
+  const asked = policies
+    .filter(({ spec, deletedAt }) => spec.type === "isolation" && deletedAt === null && appliesTo(spec, kind))
+    .map(({ spec }) => spec.isolation as Grade);
+  const { isolation } = (owner.spec.runtime ?? {}) as { isolation?: Grade };
+  return [...asked, ...(isolation ? [isolation] : [])].reduce<Grade | undefined>(
+    (strongest, grade) => (strongest !== undefined && isAtLeast(strongest, grade) ? strongest : grade),
+    undefined,
+  );
+}
+
+/** Refuses a record that this machine could not run. A driver that still opens, or cannot open, refuses nothing here. */
+export async function requireIsolation(owner: Owner, records: Records, driver: Pick<Driver, "probe">): Promise<void> {
+  const least = await leastIsolation(owner, records);
+  if (least === undefined) return;
+  const offered = driver.probe().then(
+    ({ grades }) => grades,
+    () => null,
+  );
+  const grades = await Promise.race([offered, nextTurn(null)]);
+  if (grades !== null) chooseGrade(grades, [least]);
+}
