@@ -9,6 +9,7 @@ import { parse as parseToml } from "smol-toml";
 import { z } from "zod";
 import { nearestWord } from "./lib/nearest-word.ts";
 import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
+import { dockerSettings } from "./lib/schemas/docker-settings.ts";
 import { facadeSettings } from "./lib/schemas/facade-settings.ts";
 import { isolationSettings } from "./lib/schemas/isolation-settings.ts";
 import { peerSettings } from "./lib/schemas/peer-settings.ts";
@@ -192,23 +193,7 @@ export const SETTINGS = {
     about: "What runs workloads: local (this Linux machine), docker (a Docker Engine on it) or kubernetes (a cluster).",
   },
   ...isolationSettings,
-  docker_host: {
-    env: "DOCKER_HOST",
-    schema: z.string().min(1).optional(),
-    about:
-      "For driver docker: where that Docker listens (unix:///PATH or tcp://ADDRESS:PORT); absent = its usual socket.",
-  },
-  docker_image: {
-    env: "BERTH_DOCKER_IMAGE",
-    schema: z.string().min(1).optional(),
-    about: "For driver docker: an image of that Docker in place of the base image that Berth makes from this machine.",
-  },
-  docker_runtime: {
-    env: "BERTH_DOCKER_RUNTIME",
-    schema: z.string().min(1).optional(),
-    about:
-      "For driver docker: the runtime of its containers, such as runsc (gVisor); absent = that Docker's own choice.",
-  },
+  ...dockerSettings,
   image_max: {
     env: "BERTH_IMAGE_MAX",
     schema: z.coerce.number().int().min(1).default(16_384),
