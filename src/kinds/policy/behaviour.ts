@@ -1,6 +1,7 @@
 import { invalidField, notFound } from "../../contract/errors.ts";
 import type { NetworkRules } from "../../lib/network/egress/outbound-policy.ts";
 import { type Behaviour, implement, workspaceOf } from "../port.ts";
+import { idleRules } from "../workload/idle-rules.ts";
 import { requireNetworkRules } from "../workload/network.ts";
 import { policy } from "./kind.ts";
 import { policyUsages } from "./operations.ts";
@@ -25,12 +26,14 @@ const CONTENT_OF = {
 
 export const policyBehaviour: Behaviour = {
   kind: policy,
-  prepare({ spec }) {
+  prepare({ spec }, { call }) {
     const member = CONTENT_OF[spec.type as keyof typeof CONTENT_OF];
     const content = spec[member];
     if (!content || (Array.isArray(content) && content.length === 0))
       throw invalidField(`spec.${member}`, `is needed by a policy of type ${spec.type}`);
-    if (spec.network) requireNetworkRules(spec.network as NetworkRules);
+    if (!spec.network) return;
+    requireNetworkRules(spec.network as NetworkRules);
+    for (const text of idleRules(spec.network as NetworkRules)) call.warn(text);
   },
   async gather(resources, { deps }) {
     const names = resources.map(({ name }) => name);

@@ -2,13 +2,22 @@ import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import { need } from "../../node/capabilities/need.ts";
 import { PullRefused } from "../../registry/problem.ts";
+import type { Transaction } from "../../store/database/database.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { requireOwnGrants } from "../drive/grants.ts";
 import type { PullPolicy } from "../image/images.ts";
 import { PULLING, requireUsable } from "../image/pull.ts";
 import { resolveReference, supportedImages } from "../image/resolve.ts";
 import { requirePlacement } from "../policy/placement.ts";
-import { type Behaviour, type Call, type Input, type Outlook, type PrepareContext, workspaceOf } from "../port.ts";
+import {
+  type Behaviour,
+  type Call,
+  type Input,
+  type Outlook,
+  type Platform,
+  type PrepareContext,
+  workspaceOf,
+} from "../port.ts";
 import { isHere, isSameRegion } from "../region.ts";
 import { prepareWorkload } from "../workload/behaviour.ts";
 import { requireNetwork } from "../workload/network-place.ts";
@@ -85,6 +94,7 @@ export const sandboxBehaviour: Behaviour = {
     prepareExpiry(input, context);
   },
   outlook: startsSoon,
+  onWrite: tellOfTrust,
   reconciled: true,
   awaitDelete: true,
   reconciler: sandboxReconciler,
@@ -112,11 +122,22 @@ export const sandboxBehaviour: Behaviour = {
   explain: explainSandboxFailure,
 };
 
+const needsRestart = ({ spec, state }: Pick<Resource, "spec" | "state">): boolean =>
+  hasRoutes({ spec }) && state.trusts === false;
+
+/** Routes that a running sandbox gets for the first time are told once, beside `errors`. */
+async function tellOfTrust(tx: Transaction, resource: Resource, { store }: Platform): Promise<Resource> {
+  const type = "routes-need-a-restart";
+  if (!needsRestart(resource) || resource.events.some((event) => event.type === type)) return resource;
+  const event = { type, message: ROUTES_NOT_TRUSTED.message };
+  return (await store.resources.modify(tx, resource.workspace, resource.uid, () => ({ event }))) ?? resource;
+}
+
 function errorsOf({ status, events, spec, state, uid, updatedAt }: Resource): Record<string, unknown>[] {
   const last = events.at(-1);
   const failure = { code: "START_FAILED", message: last?.message, fatal: true, instance: uid, time: last?.time };
   const unheld = Array.isArray(state.unheld) && state.unheld.length > 0 ? [limitsNotHeld(state.unheld)] : [];
-  const lasting = [...(hasRoutes({ spec }) && state.trusts === false ? [ROUTES_NOT_TRUSTED] : []), ...unheld];
+  const lasting = [...(needsRestart({ spec, state }) ? [ROUTES_NOT_TRUSTED] : []), ...unheld];
   return [
     ...(status === "FAILED" ? [failure] : []),
     ...lasting.map((told) => ({ ...told, fatal: false, instance: uid, time: toIso(updatedAt) })),

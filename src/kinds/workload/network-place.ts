@@ -1,5 +1,6 @@
 /** The VPC and the egress gateway that a workload's spec names. */
 import { invalidField } from "../../contract/errors.ts";
+import { canonicalJson } from "../../lib/canonical-json.ts";
 import { SOURCE_CHOICES, type SourceAddresses } from "../../lib/network/egress/source-addresses.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Store } from "../../store/store.ts";
@@ -9,6 +10,8 @@ import { egressIp } from "../egress-ip/kind.ts";
 import { lookUp } from "../place.ts";
 import { type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { vpc as vpcKind } from "../vpc/kind.ts";
+import { idleRules } from "./idle-rules.ts";
+import { networkOf } from "./network.ts";
 
 type Spec = Record<string, unknown>;
 
@@ -22,12 +25,17 @@ const vpcOf = ({ vpc }: Spec): string => String(vpc ?? vpcKind.builtIn);
 /** The name of the gateway that a workload leaves by; undefined = the workload has none. */
 export const gatewayOf = (spec: Spec): string | undefined => egressOf(spec).gateway || undefined;
 
-/** Requires that the named VPC and gateway exist. Values that the workload already has may be written back unchecked. */
+/**
+ * Requires that the named VPC and gateway exist, and warns about rules without an effect. Values that the workload already
+ * has may be written back unchecked.
+ */
 export async function requireNetwork({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
   const workspace = workspaceOf(call).name;
   const name = vpcOf(spec);
   const gateway = gatewayOf(spec);
   const { mode } = egressOf(spec);
+  if (!current || canonicalJson([current.spec.network]) !== canonicalJson([spec.network]))
+    for (const text of idleRules(networkOf(spec), gateway !== undefined)) call.warn(text);
   if (mode !== undefined && mode !== DEDICATED)
     call.warn(`spec.network.egress.mode is kept and has no effect: the only mode is ${DEDICATED}.`);
   if (mode === DEDICATED && gateway === undefined && (!current || egressOf(current.spec).mode !== mode))

@@ -97,6 +97,45 @@ describe("refused by name", () => {
     assert.equal(back.status, 200, JSON.stringify(back.body));
   });
 
+  test("outbound rules without an effect say so in the answer", async () => {
+    const network = {
+      firewall: {
+        rulesets: ["dedicated-ip"],
+        rules: [
+          { action: "deny", port: 22 },
+          { action: "allow", protocol: "udp" },
+        ],
+      },
+    };
+    const made = await make("/sandboxes", "udp", { network });
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    const [udp = "", dedicated = ""] = warnings(made);
+    assert.match(udp, /^spec\.network\.firewall\.rules\[1\] is kept and has no effect: .*no UDP/);
+    assert.match(dedicated, /^spec\.network\.firewall\.rulesets\[0\] is kept and has no effect: .*own address/);
+    assert.deepEqual(warnings(await put("/sandboxes/udp", made.body)), [], "the same once more");
+    const odd = await make("/sandboxes", "odd", { network: { egress: { mode: "shared" } } });
+    assert.match(warnings(odd).join(), /egress\.mode is kept and has no effect/);
+    const lost = await make("/agents", "lost", { network: { egress: { mode: "dedicated" } } });
+    assert.match(lost.body.message, /^spec\.network\.egress\.gateway: must name/);
+    const policy = await make("/policies", "udp", {
+      type: "network",
+      network: { firewall: { rules: [{ action: "allow", protocol: "udp" }] } },
+    });
+    assert.match(warnings(policy).join(), /rules\[0\] is kept and has no effect/);
+  });
+
+  test("routes of a running sandbox whose programs do not trust them yet are told in an event, once", async () => {
+    const made = await make("/sandboxes", "untrusting", {});
+    const network = { proxy: { routing: [{ destinations: ["a.test"], headers: { "x-key": "1" } }] } };
+    for (let round = 0; round < 2; round++) {
+      const changed = await put("/sandboxes/untrusting", { ...made.body, spec: { ...made.body.spec, network } });
+      assert.equal(changed.status, 200, JSON.stringify(changed.body));
+      const told = changed.body.events.filter(({ type }: { type: string }) => type === "routes-need-a-restart");
+      assert.equal(told.length, 1);
+      assert.equal(changed.body.errors[0].code, "ROUTES_NEED_A_RESTART");
+    }
+  });
+
   test("a job without repositories may say that it is no runner", async () => {
     assert.equal((await make("/jobs", "no-runner", { githubRunner: { repositories: [] } })).status, 200);
   });
