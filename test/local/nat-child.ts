@@ -59,6 +59,7 @@ const refused: string[] = [];
 const counted: string[] = [];
 const driver = await machine.open({
   poolSize: 1,
+  connectionsMax: 64,
   ipv6: hasIpv6,
   egress: {
     rules: {
@@ -80,6 +81,7 @@ try {
   internet.kill();
 }
 assert.doesNotMatch(execFileSync("ip", ["link"], { encoding: "utf8" }), /-br|-v\d/);
+assert.doesNotMatch(ruleset(), /workloads_/);
 machine.dispose();
 
 async function look(): Promise<void> {
@@ -111,6 +113,9 @@ async function look(): Promise<void> {
   const stats = await driver.stats("one");
   assert.ok((stats.sentBytes ?? 0) > 0 && (stats.receivedBytes ?? 0) > 0);
   local.kill();
+  const many = `let open = 0, refused = 0; const told = () => { if (open + refused === 80) { console.log(open, refused); process.exit() } }; for (let n = 0; n < 80; n++) require("net").connect(7001, "203.0.113.2").on("connect", () => { open++; told() }).on("error", () => { refused++; told() })`;
+  const [opened = 0, turnedAway = 0] = (await run(two, `node -e '${many}'`)).output.trim().split(" ").map(Number);
+  assert.ok(opened >= 60 && opened <= 64 && opened + turnedAway === 80, `${opened} connections at once`);
   await lookAtSources(one);
   await lookAtRules(one);
 }
@@ -156,7 +161,11 @@ async function lookAtSources(one: Observed): Promise<void> {
   assert.match((await run(box, `timeout 50 bash -c '${web}'`)).output, /from 203\.0\.113\.12/);
   give(from([]));
   assert.equal(await reach(box, "203.0.113.2"), "", "a gateway without an address");
+  give(from(["203.0.113.12"]));
+  assert.equal(await source(box, "203.0.113.2"), "seen as 203.0.113.12");
+  assert.match(ruleset(), /chain from_198/);
   await driver.destroy("fixed", { graceMs: 0 });
+  assert.doesNotMatch(ruleset(), /chain from_198|203\.0\.113\.12/, "a workload takes its rules along");
 }
 
 /** Asks until the answer comes: rules of a workload are read in a moment. */
@@ -165,6 +174,10 @@ async function source(box: Observed, host: string): Promise<string> {
     const seen = await reach(box, host, 5);
     if (seen !== "") return seen;
   }
+}
+
+function ruleset(): string {
+  return execFileSync("nft", ["list", "ruleset"], { encoding: "utf8" });
 }
 
 /** The kernel delivers what is on its way; then nothing more. */

@@ -71,6 +71,8 @@ export interface LocalDriverOptions {
   egress?: EgressOptions;
   /** Workloads with a network of their own get an IPv6 address, for egress gateways that have one. Default false. */
   ipv6?: boolean;
+  /** Connections that a workload with a network of its own may have open at once. */
+  connectionsMax?: number;
   /** "proxy" does not touch the machine's network, even where each workload could have its own. */
   outbound?: "auto" | "proxy";
   /** MB that the roots of workloads leave free on the disk of `dataDir`. Default KEEP_FREE_MB. */
@@ -107,6 +109,7 @@ export async function openLocalDriver(options: LocalDriverOptions): Promise<Loca
           name: `b${name.slice(-5)}`,
           guarding: guarding(egress, options),
           ipv6: options.ipv6 === true,
+          connectionsMax: options.connectionsMax,
         });
   try {
     return await openOn({ options, cgroups, egress, nat, noNat });

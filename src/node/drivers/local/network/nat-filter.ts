@@ -5,6 +5,7 @@
  *   free, free6        workloads that go straight to the outside
  *   dedicated          workloads that leave from addresses of an egress gateway
  *   leave4, leave6     the chain of such a workload, which chooses its source address
+ *   open4, open6       how many connections each workload has open
  *   leaves4, leaves6   pairs of workload and source address; packets of older connections from other sources are dropped
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -27,6 +28,9 @@ export interface Way {
   sources: SourceAddresses | null;
 }
 
+/** Connections of one workload at once, of those that go straight to the outside: the kernel's table is for all. */
+export const CONNECTIONS_MAX = 4096;
+
 export const CLOSED: Way = { isOpen: false, sources: null };
 
 export class NatFilter {
@@ -42,10 +46,18 @@ export class NatFilter {
     this.#block = block;
   }
 
-  /** Replaces the table. Without `led` no workload has rules, and all are free. */
-  async open(led: Led | null): Promise<void> {
-    await feed("nft", ["-f", "-"], this.#whole(led));
+  /**
+   * Replaces the table. Without `led` no workload has rules, and all are free. Returns what the machine lacks, or an empty
+   * text: some kernels cannot count connections.
+   */
+  async open(led: Led | null, connectionsMax = CONNECTIONS_MAX): Promise<string> {
+    let missing = "";
+    await feed("nft", ["-f", "-"], this.#whole(led, connectionsMax)).catch(async (error: Error) => {
+      await feed("nft", ["-f", "-"], this.#whole(led, null));
+      missing = `Open connections of workloads are not limited (${error.message.split("\n")[0]}).`;
+    });
     writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
+    return missing;
   }
 
   /** One transaction: no packet of the workload sees half of a change. */
@@ -99,10 +111,14 @@ export class NatFilter {
     this.#forwardsIpv6 = true;
   }
 
-  #whole(led: Led | null): string {
+  #whole(led: Led | null, connectionsMax: number | null): string {
     const ruled = `iifname "${this.#bridge}" ip saddr != @free`;
     const [from, to] = [`iifname "${this.#bridge}"`, `oifname "${this.#bridge}"`];
     const gateway = this.#block.gateway.ipv4;
+    const limit = (digit: 4 | 6, family: "ip" | "ip6"): string =>
+      connectionsMax === null
+        ? ""
+        : `${from} ct state new add @open${digit} { ${family} saddr ct count over ${connectionsMax} } reject with icmpx admin-prohibited`;
     const { within, without } = PUBLIC_IPV6;
     return `
 table ${this.#table}
@@ -117,6 +133,8 @@ table ${this.#table} {
   set dedicated { type ipv4_addr; }
   map leave4 { type ipv4_addr : verdict; }
   map leave6 { type ipv6_addr : verdict; }
+  set open4 { type ipv4_addr; size 4096; flags dynamic; }
+  set open6 { type ipv6_addr; size 4096; flags dynamic; }
   set leaves4 { type ipv4_addr . ipv4_addr; }
   set leaves6 { type ipv6_addr . ipv6_addr; }
   chain lead {
@@ -133,6 +151,8 @@ table ${this.#table} {
     ${from} fib daddr type local drop
     ${from} meta nfproto ipv6 ip6 saddr != @free6 reject with icmpv6 admin-prohibited
     ${ruled} drop
+    ${limit(4, "ip")}
+    ${limit(6, "ip6")}
     ${from} ip saddr @dedicated ct state established,related ip saddr . ct reply ip daddr != @leaves4 drop
     ${from} ct state established,related ip6 saddr . ct reply ip6 daddr != @leaves6 drop
     ${to} ip daddr @dedicated ip daddr . ct reply ip daddr != @leaves4 drop

@@ -62,6 +62,11 @@ export class NatGuard {
     await this.#queue(host);
   }
 
+  /** This workload is gone. A rule that stays behind is replaced when the address is used again. */
+  async release(host: HostAddresses, uid: string): Promise<void> {
+    if (this.#owners.get(host.ipv4)?.uid === uid) await this.disown(host).catch(this.#options.onError);
+  }
+
   /** Whether a workload may ask for a name. */
   async mayResolve(address: string, name: string): Promise<boolean> {
     const uid = this.#owners.get(address)?.uid;

@@ -20,6 +20,8 @@ export interface Nat {
   attach(pid: number, slot: number): Promise<void>;
   /** Tells which workload has the slot: its outbound rules hold from now on. */
   own(slot: number, uid: string): void;
+  /** Closes the way out of a workload that is gone. The slot may have another workload already. */
+  release(slot: number, uid: string): Promise<void>;
   /** Bytes that the workload sent and received so far. */
   traffic(slot: number): { sentBytes: number; receivedBytes: number };
   /** Stops the parts that run in the server; `forget` also removes the network. */
@@ -33,10 +35,13 @@ export interface NatOptions {
   guarding?: GuardOptions | undefined;
   /** Workloads get an IPv6 address beside the IPv4 one. They reach IPv6 hosts only from IPv6 addresses of a gateway. */
   ipv6?: boolean;
+  /** Connections that one workload may have open at once. Default CONNECTIONS_MAX. */
+  connectionsMax?: number | undefined;
 }
 
-/** Null and a reason where the machine cannot. */
-export async function openNat({ name, guarding, ipv6 }: NatOptions): Promise<{ nat: Nat | null; missing: string }> {
+/** Null and a reason where the machine cannot; `missing` may also say what a network lacks. */
+export async function openNat(options: NatOptions): Promise<{ nat: Nat | null; missing: string }> {
+  const { name, guarding, ipv6, connectionsMax } = options;
   const bridge = `${name}-br`;
   let guard: NatGuard | null = null;
   let filter: NatFilter | null = null;
@@ -48,9 +53,10 @@ export async function openNat({ name, guarding, ipv6 }: NatOptions): Promise<{ n
     filter = new NatFilter(name, bridge, block);
     guard = guarding ? new NatGuard(guarding, filter) : null;
     const gateway = block.gateway.ipv4;
-    await filter.open(guard && { http: await guard.listen(gateway, 80), https: await guard.listen(gateway, 443) });
+    const led = guard && { http: await guard.listen(gateway, 80), https: await guard.listen(gateway, 443) };
+    const missing = await filter.open(led, connectionsMax);
     const names = await startNameServer(gateway, guard ? judging(guard) : {});
-    return { nat: natOn(name, bridge, block, { names, guard, filter }), missing: "" };
+    return { nat: natOn(name, bridge, block, { names, guard, filter }), missing };
   } catch (error) {
     await guard?.stop();
     await takeDown(bridge, filter).catch(() => {}); // parts that were not created cannot be removed
@@ -76,6 +82,7 @@ function natOn(name: string, bridge: string, block: AddressBlock, { names, guard
   return {
     resolvConf: `nameserver ${gateway.ipv4}\noptions timeout:2 attempts:2\n`,
     own: (slot, uid) => guard?.own(block.ofSlot(slot), uid),
+    release: async (slot, uid) => guard?.release(block.ofSlot(slot), uid),
     async attach(pid, slot) {
       const own = block.ofSlot(slot);
       await guard?.disown(own);

@@ -177,7 +177,8 @@ export class Fleet {
 
   async remove(workload: Workload, graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
     await workload.destroy(graceMs, ended);
-    const { id, uid } = workload.record;
+    const { id, uid, slot } = workload.record;
+    if (uid !== null) await this.#options.context.nat?.release(slot, uid);
     this.#byId.delete(id);
     if (uid !== null && this.#byUid.get(uid) === workload) this.#byUid.delete(uid);
   }
