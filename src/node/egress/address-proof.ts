@@ -5,8 +5,6 @@
  */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
 import { isIP, isIPv6 } from "node:net";
 import { parseAddress } from "../../lib/network/address-class.ts";
 
@@ -92,7 +90,8 @@ type Seen = { text: string } | { problem: string } | "no-such-family";
 function askProbe(url: string, localAddress: string, family: 4 | 6): Promise<Seen> {
   const literal = isIP(new URL(url).hostname.replace(/^\[|\]$/g, ""));
   if (literal !== 0 && literal !== family) return Promise.resolve("no-such-family");
-  const request = url.startsWith("https:") ? requestHttps : requestHttp;
+  // Loaded when a probe is asked: most servers have none.
+  const { request } = process.getBuiltinModule(url.startsWith("https:") ? "node:https" : "node:http");
   return new Promise((resolve) => {
     const signal = AbortSignal.timeout(PROBE_WAIT_MS);
     const asked = request(url, { localAddress, family, agent: false, signal, headers: { accept: "text/plain" } });
