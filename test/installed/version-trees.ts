@@ -6,7 +6,7 @@ import { join } from "node:path";
 export type Changes = Readonly<Record<string, readonly (readonly [string, string])[]>>;
 
 /** What a server runs from. */
-const COPIED = ["bin", "src", "scripts", "docs", "examples", "package.json", "openapi.json"];
+const COPIED = ["bin", "src", "scripts", "docs", "examples", "images", "package.json", "openapi.json"];
 
 export function makeTree(from: string, to: string, version: string, changes: Changes = {}): string {
   mkdirSync(to);

@@ -41,6 +41,16 @@ export const imageVerbs: readonly CommandSpec[] = [
     run: async (call) => (await import("../actions/image-build.ts")).buildImage(call),
   },
   {
+    name: "catalogue",
+    group: GROUPS.verbs,
+    summary: "list the images that come with the project, or build one of them",
+    details: "With a name the server builds that image from its Dockerfile; sandboxes then run it as NAME.",
+    args: [{ name: "name", about: "the image to build", optional: true }],
+    options: REMOTE,
+    examples: ["berth image catalogue", "berth image catalogue vite"],
+    run: async (call) => (await import("../actions/image-catalogue.ts")).catalogue(call),
+  },
+  {
     name: "pull",
     group: GROUPS.verbs,
     summary: "pull an image from its registry",

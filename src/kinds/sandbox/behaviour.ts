@@ -1,3 +1,4 @@
+import { catalogueHint } from "../../contract/catalogue.ts";
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import { need } from "../../node/capabilities/need.ts";
@@ -164,7 +165,7 @@ async function requireImage(runtime: Record<string, unknown>, { call, current, d
   const reason = failure instanceof PullRefused ? { reason: failure.reason } : {};
   throw new PlatformError(
     "invalid_field",
-    `spec.runtime.image: ${failure.message} Images that are here: ${supported.join(", ")}.`,
+    `spec.runtime.image: ${failure.message}${catalogueHint(image)} Images that are here: ${supported.join(", ")}.`,
     {
       body: { code: "INVALID_IMAGE", details: { requested_image: image, ...reason, supported_images: supported } },
     },

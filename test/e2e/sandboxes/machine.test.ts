@@ -237,6 +237,10 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
       body: { metadata: { name: "never" }, spec: { runtime: { image: "no/such" } } },
     });
     assert.deepEqual([refused.status, refused.body.code], [400, "INVALID_IMAGE"]);
+    const unbuilt = await platform.call("POST", "/sandboxes", {
+      body: { metadata: { name: "never" }, spec: { runtime: { image: "sandbox/vite" } } },
+    });
+    assert.match(unbuilt.body.message, /`berth image catalogue vite` builds it/);
     assert.equal((await platform.call("GET", "/sandboxes/never")).status, 404);
   });
 

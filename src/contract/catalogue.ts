@@ -1,0 +1,32 @@
+/**
+ * The catalogue: images that come with the project as Dockerfiles, one folder each below `images/`. The first line of a
+ * Dockerfile is a comment that describes its image.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ROOT } from "../lib/root.ts";
+
+const FOLDER = join(ROOT, "images");
+
+export interface CatalogueImage {
+  name: string;
+  about: string;
+  /** The build's context. */
+  folder: string;
+}
+
+export const catalogueImages = (): CatalogueImage[] =>
+  readdirSync(FOLDER)
+    .sort()
+    .map((name) => {
+      const folder = join(FOLDER, name);
+      const [first = ""] = readFileSync(join(folder, "Dockerfile"), "utf8").split("\n");
+      return { name, about: first.replace(/^# */, ""), folder };
+    });
+
+/** How to get the image that a reference such as `vite` or `sandbox/vite` seems to mean; empty for any other name. */
+export function catalogueHint(reference: string): string {
+  const name = /^(?:[a-z0-9-]+\/)?([a-z0-9-]+)(?::latest)?$/.exec(reference)?.[1];
+  const found = catalogueImages().find((each) => each.name === name);
+  return found ? ` \`berth image catalogue ${found.name}\` builds it.` : "";
+}
