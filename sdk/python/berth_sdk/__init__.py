@@ -30,6 +30,10 @@ from ._sync.usage import model_usage, usage
 from .errors import BerthError
 from .values import (
     ChatAnswer,
+    CodeContext,
+    CodeError,
+    CodeExecution,
+    CodeResult,
     FileChange,
     FileEntry,
     Finished,
@@ -59,6 +63,10 @@ __all__ = [
     "Berth",
     "BerthError",
     "ChatAnswer",
+    "CodeContext",
+    "CodeError",
+    "CodeExecution",
+    "CodeResult",
     "Drive",
     "Execution",
     "FileChange",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Dict, List, Literal, Optional
 
 from .errors import BerthError
@@ -113,3 +113,51 @@ class ToolResult:
     content: List[Dict[str, Any]]
     is_error: bool
     structured_content: Optional[Dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class CodeResult:
+    """A value in the forms that it has; images are base64. `is_main`: the value of the last expression."""
+
+    is_main: bool
+    text: Optional[str] = None
+    html: Optional[str] = None
+    markdown: Optional[str] = None
+    svg: Optional[str] = None
+    png: Optional[str] = None
+    jpeg: Optional[str] = None
+    pdf: Optional[str] = None
+    latex: Optional[str] = None
+    json: Any = None
+    javascript: Optional[str] = None
+    extra: Optional[Dict[str, Any]] = None
+
+    @classmethod
+    def of(cls, message: Dict[str, Any]) -> "CodeResult":
+        forms = {name: message[name] for name in cls.__dataclass_fields__ if name in message}
+        return cls(is_main=message["is_main_result"], **forms)
+
+
+@dataclass(frozen=True)
+class CodeError:
+    name: str
+    value: str
+    traceback: str
+
+
+@dataclass
+class CodeExecution:
+    """The end of an execution. An error of the code is a result; it is not raised."""
+
+    text: Optional[str] = None
+    results: List[CodeResult] = field(default_factory=list)
+    stdout: str = ""
+    stderr: str = ""
+    error: Optional[CodeError] = None
+
+
+@dataclass(frozen=True)
+class CodeContext:
+    id: str
+    language: str
+    cwd: str

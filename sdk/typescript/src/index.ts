@@ -27,6 +27,7 @@ export {
   type TokenUsage,
 } from "./model.ts";
 export type { OfficialClass, OfficialOptions } from "./official.ts";
+export type { CodeContext, CodeError, CodeExecution, CodeLanguage, CodeOptions, CodeResult } from "./sandbox/code.ts";
 export type { Mount, SandboxDrives } from "./sandbox/drives.ts";
 export type { FileChange, FileData, FileEntry, FoundText, SandboxFiles, WriteOptions } from "./sandbox/files.ts";
 export type { Preview, PreviewOptions } from "./sandbox/preview.ts";

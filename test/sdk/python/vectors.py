@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from dataclasses import asdict
 
 import berth_sdk
 from berth_sdk import BerthError
@@ -97,6 +98,18 @@ async def run(url, args):
     return {"exitCode": done.exit_code, "stdout": done.stdout, "stderr": done.stderr}
 
 
+async def run_code(url, args):
+    done = asdict(await given((await box(url)).run_code(args["code"], **named(args["options"]))))
+    for result in done["results"]:
+        result["isMain"] = result.pop("is_main")
+    done["results"] = [{key: value for key, value in each.items() if value is not None} for each in done["results"]]
+    return done
+
+
+async def create_code_context(url, args):
+    return asdict(await given((await box(url)).create_code_context(**named(args["options"]))))
+
+
 async def read(url, args):
     return await given((await box(url)).files.read(args["path"]))
 
@@ -171,6 +184,8 @@ CALLS = {
     "create": create,
     "token": token,
     "run": run,
+    "runCode": run_code,
+    "createCodeContext": create_code_context,
     "files.read": read,
     "files.write": write,
     "files.list": listed,

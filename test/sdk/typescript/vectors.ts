@@ -8,6 +8,7 @@ interface Args {
   input: Record<string, unknown>;
   options: Record<string, unknown>;
   command: string;
+  code: string;
   path: string;
   port: number;
   data: string;
@@ -67,6 +68,8 @@ const CALLS: Record<string, (url: string, args: Args) => Promise<unknown>> = {
     return tokens;
   },
   run: async (url, { command, options }) => (await box(url)).run(command, options),
+  runCode: async (url, { code, options }) => (await box(url)).runCode(code, options),
+  createCodeContext: async (url, { options }) => (await box(url)).createCodeContext(options),
   "files.read": async (url, { path }) => (await box(url)).files.read(path),
   "files.write": async (url, { path, data, options }) => (await box(url)).files.write(path, data, options),
   "files.list": async (url, { path }) =>

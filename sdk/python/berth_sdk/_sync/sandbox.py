@@ -10,8 +10,9 @@ import httpx
 from .._address import segment, url_below
 from .._words import random_word, without_none
 from ..errors import BerthError
-from ..values import Finished, LogLine, ProcessState
+from ..values import CodeContext, CodeExecution, CodeResult, Finished, LogLine, ProcessState
 from .berth import Berth, default_berth
+from .code import create_code_context, run_code
 from .drives import SandboxDrives
 from .files import SandboxFiles
 from .logs import read_logs
@@ -135,6 +136,42 @@ class Sandbox:
             on_stderr=on_stderr,
             timeout=timeout,
         )
+
+    def run_code(
+        self,
+        code: str,
+        *,
+        language: Optional[str] = None,
+        context: Optional[str] = None,
+        env: Optional[Dict[str, str]] = None,
+        on_stdout: Optional[Callable[[str], Any]] = None,
+        on_stderr: Optional[Callable[[str], Any]] = None,
+        on_result: Optional[Callable[[CodeResult], Any]] = None,
+        timeout: Optional[float] = None,
+    ) -> CodeExecution:
+        """
+        Runs code in the interpreter of a sandbox with the image `service/code-interpreter`: in the default context of
+        the language (default: python), or in the context of that id. Variables stay for the next call. After `timeout`
+        seconds the code is interrupted, with the error `TimeoutError`.
+        """
+        return run_code(
+            self._berth,
+            self.address,
+            code,
+            language=language,
+            context=context,
+            env=env,
+            on_stdout=on_stdout,
+            on_stderr=on_stderr,
+            on_result=on_result,
+            timeout=timeout,
+        )
+
+    def create_code_context(
+        self, *, language: Optional[str] = None, cwd: Optional[str] = None, timeout: Optional[float] = None
+    ) -> CodeContext:
+        """A context of its own for `run_code`."""
+        return create_code_context(self._berth, self.address, language=language, cwd=cwd, timeout=timeout)
 
     def start(
         self,

@@ -12,6 +12,14 @@ import { randomWord } from "../core/random.ts";
 import type { SandboxInput, SandboxRecord } from "../generated/types.ts";
 import { type LogLine, type LogOptions, readLogs } from "../logs.ts";
 import { McpServer } from "../mcp.ts";
+import {
+  type CodeContext,
+  type CodeExecution,
+  type CodeLanguage,
+  type CodeOptions,
+  createCodeContext,
+  runCode,
+} from "./code.ts";
 import { SandboxDrives } from "./drives.ts";
 import { SandboxFiles } from "./files.ts";
 import { openPreview, type Preview, type PreviewOptions } from "./preview.ts";
@@ -127,6 +135,21 @@ export class Sandbox {
   /** Runs a command with `sh -c` to its end. An exit code other than 0 is a result, not an error. */
   run(command: string, options: RunOptions = {}): Promise<Finished> {
     return runCommand(this.#berth, this.address, command, options);
+  }
+
+  /**
+   * Runs code in the interpreter of a sandbox with the image `service/code-interpreter`. Variables stay for the next
+   * call.
+   */
+  runCode(code: string, options: CodeOptions = {}): Promise<CodeExecution> {
+    return runCode(this.#berth, this.address, code, options);
+  }
+
+  /** A context of its own for `runCode`. */
+  createCodeContext(
+    options: { language?: CodeLanguage | undefined; cwd?: string | undefined } & CallOptions = {},
+  ): Promise<CodeContext> {
+    return createCodeContext(this.#berth, this.address, options);
   }
 
   /** Starts a command in the background. */
