@@ -11,7 +11,6 @@ import { joinNode } from "./composition/join-node.ts";
 import { startManagement } from "./composition/management.ts";
 import { type MachineOptions, startNode } from "./composition/node.ts";
 import { allLogsOf, startPeers } from "./composition/peers.ts";
-import { startS3 } from "./composition/s3.ts";
 import { modelPrices, privateAddressesOf, settingsOf, usagePrices } from "./composition/settings.ts";
 import type { Start } from "./composition/start.ts";
 import { type Config, clientUrl } from "./config.ts";
@@ -94,7 +93,10 @@ export async function startApp(options: AppOptions): Promise<App> {
     settings.publicUrl = await clientUrl(config, Number(new URL(listensAt).port) || config.port);
     started.doors.open(edge);
     await peers?.open(edge);
-    await startS3(start, identity, deps);
+    if (config.s3_port !== undefined) {
+      const { startS3 } = await import("./composition/s3.ts"); // lazy: few servers have the door
+      await startS3(start, identity, deps);
+    }
     return {
       ...{ listensAt, bootstrapped, store, rotateKey },
       url: settings.publicUrl,

@@ -20,7 +20,7 @@ export const driveBehaviour: Behaviour = {
   },
   deleted: (resource) => ({ message: `Drive '${resource.name}' is deleted.`, name: resource.name }),
   present(wire, resource, { deps }) {
-    const s3Url = s3UrlOf(resource, deps.settings);
+    const s3Url = s3UrlOf(resource, deps);
     if (s3Url !== null) wire.state = { s3Url };
   },
   handlers: [...driveTokenHandlers, ...driveS3Handlers],
