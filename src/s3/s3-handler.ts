@@ -115,7 +115,8 @@ export function createS3Handler(deps: S3Deps) {
       clock: deps.clock,
       payload() {
         onRead();
-        return payloadOf(request, seed, req);
+        // A body that is refused half-way leaves the connection open, for the answer.
+        return payloadOf(request, payloadHash, seed, req.iterator({ destroyOnReturn: false }));
       },
     };
     return operation.run(call);

@@ -2,8 +2,11 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Running } from "../lib/lifecycle.ts";
 
-/** A connection without a byte in either direction for this long ends; a client that sends or reads slowly stays. */
-const IDLE_MS = 5 * 60_000;
+/**
+ * A connection without a byte in either direction for this long ends. Long, because completing a large upload copies
+ * its parts before the answer.
+ */
+const IDLE_MS = 15 * 60_000;
 /** Time that requests in flight get when the server stops. */
 const DRAIN_MS = 10_000;
 const SWEEP_MS = 50;

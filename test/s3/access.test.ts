@@ -144,6 +144,16 @@ describe("access to drives by S3", () => {
       headers: { "transfer-encoding": "chunked" },
     });
     assert.equal(codeIn(noLength.body), "MissingContentLength");
+    const framed = {
+      "x-amz-content-sha256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+      "x-amz-decoded-content-length": "4000000",
+    };
+    const broken = `no frame\r\n${"x".repeat(4_000_000)}`;
+    const unread = await send("PUT", presigned(keys, "PUT", "/open/c", { signed: framed }), {
+      headers: { ...framed, "content-length": String(broken.length) },
+      body: broken,
+    });
+    assert.equal(codeIn(unread.body), "IncompleteBody", "the client sees why, though its body is not read");
     const preflight = await send("OPTIONS", "/open/a", {
       headers: { origin: "https://app.example", "access-control-request-method": "PUT" },
     });

@@ -19,17 +19,23 @@ export interface RawAnswer {
 
 const timeOf = (nowMs: number): string => new Date(nowMs).toISOString().replace(/[-:]|\.\d{3}/g, "");
 
+interface Presigning {
+  seconds?: number;
+  query?: Record<string, string>;
+  nowMs?: number;
+  /** Headers that are signed and have to be sent, by lower-case name. */
+  signed?: Record<string, string>;
+}
+
 /** The path and query of a presigned request. */
 export function presigned(
   keys: S3Keys,
   method: string,
   path: string,
-  {
-    seconds = 60,
-    query = {},
-    nowMs = Date.now(),
-  }: { seconds?: number; query?: Record<string, string>; nowMs?: number } = {},
+  { seconds = 60, query = {}, nowMs = Date.now(), signed = {} }: Presigning = {},
 ): string {
+  const headers = { host: new URL(keys.endpoint).host, ...signed };
+  const signedHeaders = Object.keys(headers).sort();
   const time = timeOf(nowMs);
   const scope = { date: time.slice(0, 8), region: keys.region, service: "s3" };
   const pairs = Object.entries({
@@ -39,11 +45,12 @@ export function presigned(
     "X-Amz-Date": time,
     "X-Amz-Expires": String(seconds),
     "X-Amz-Security-Token": keys.sessionToken,
-    "X-Amz-SignedHeaders": "host",
+    "X-Amz-SignedHeaders": signedHeaders.join(";"),
   });
   const canonical = canonicalRequest({
-    ...{ method, path, query: pairs, signedHeaders: ["host"], payloadHash: "UNSIGNED-PAYLOAD" },
-    headers: new Map([["host", [new URL(keys.endpoint).host]]]),
+    ...{ method, path, query: pairs, signedHeaders },
+    payloadHash: signed["x-amz-content-sha256"] ?? "UNSIGNED-PAYLOAD",
+    headers: new Map(Object.entries(headers).map(([name, value]) => [name, [value]])),
   });
   const signature = signatureOf(signingKey(keys.secretAccessKey, scope), stringToSign(canonical, time, scope));
   const text = [...pairs, ["X-Amz-Signature", signature]].map(

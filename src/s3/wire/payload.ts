@@ -29,9 +29,9 @@ export interface Payload {
   requireSame(written: Written): void;
 }
 
-export function payloadOf(request: S3Request, seed: Seed, body: AsyncIterable<Buffer>): Payload {
+/** `hash`: what the request says of its body, as it was signed. */
+export function payloadOf(request: S3Request, hash: string, seed: Seed, body: AsyncIterable<Buffer>): Payload {
   const { header } = request;
-  const hash = header("x-amz-content-sha256") ?? UNSIGNED;
   const framed = FRAMED[hash];
   const bytes = lengthOf(header(framed ? "x-amz-decoded-content-length" : "content-length"));
   const sent = new Map<ChecksumName, string>();

@@ -6,7 +6,7 @@
  *   bin/         the daemon, visible to every workload
  *   images/      layers, manifests, the base image
  *   workloads/   one folder each: record.json, fs/ (files written), run/ (shared with it), host/ (read-only for it)
- *   snapshots/, volumes/, drives/
+ *   snapshots/, volumes/, drives/, drives-work/
  */
 
 import { createHash } from "node:crypto";
