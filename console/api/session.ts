@@ -5,9 +5,12 @@
 import { signal } from "@preact/signals";
 import { failureOf, unreachable } from "./failure.ts";
 
-export type SessionState = "unknown" | "open" | "none" | "linkGone";
+export type SessionState = "unknown" | "open" | "none" | "linkGone" | "linkOfAnother";
 
 export const sessionState = signal<SessionState>("unknown");
+
+/** A link for another person than the one who is signed in: it is used only when they say so. */
+export const otherLink = signal<{ secret: string; text: string } | null>(null);
 
 /** How long before its end a token is replaced. */
 const EARLY_MS = 60_000;
@@ -46,6 +49,11 @@ export async function openSession(): Promise<void> {
   if (secret !== undefined) {
     history.replaceState(null, "", location.pathname + location.search);
     const response = await post("/console/session", { link: secret });
+    if (response.status === 409) {
+      otherLink.value = { secret, text: (await failureOf(response)).message };
+      sessionState.value = "linkOfAnother";
+      return;
+    }
     if (!response.ok && (await hasNoSession())) {
       sessionState.value = "linkGone";
       return;
@@ -53,6 +61,17 @@ export async function openSession(): Promise<void> {
   }
   await token().catch(() => {
     if (sessionState.value === "unknown") sessionState.value = "none";
+  });
+}
+
+/** Uses the link of another person, or goes on without it. */
+export async function answerOtherLink(isUsed: boolean): Promise<void> {
+  const link = otherLink.value?.secret ?? "";
+  otherLink.value = null;
+  forgetToken();
+  if (isUsed) await post("/console/session", { link, replace: "true" });
+  await token().catch(() => {
+    sessionState.value = isUsed ? "linkGone" : "none";
   });
 }
 

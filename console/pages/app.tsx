@@ -8,13 +8,21 @@ import { Toasts } from "../ui/toast.tsx";
 import { placeHere, places } from "../views/places.ts";
 import { lastWorkspace } from "./last-workspace.ts";
 import { Shell } from "./shell/shell.tsx";
-import { SignIn } from "./sign-in.tsx";
+import { OtherLink, SignIn } from "./sign-in.tsx";
 
 export function App() {
   const state = sessionState.value;
   return (
     <>
-      {state === "unknown" ? <Loading /> : state === "open" ? <Inside /> : <SignIn isLinkGone={state === "linkGone"} />}
+      {state === "unknown" ? (
+        <Loading />
+      ) : state === "open" ? (
+        <Inside />
+      ) : state === "linkOfAnother" ? (
+        <OtherLink />
+      ) : (
+        <SignIn isLinkGone={state === "linkGone"} />
+      )}
       <Toasts />
     </>
   );

@@ -38,7 +38,7 @@ export function Chart({ label, times, series, shown }: ChartProps) {
           cursor: { drag: { x: false, y: false } },
           axes: [axis, { ...axis, size: 64, values: (_plot, ticks) => ticks.map((tick) => shown(tick)) }],
           series: [
-            {},
+            { label: "When" },
             ...series.map(({ title, values }, at) => ({
               label: title,
               fill: COLOURS[at % COLOURS.length] ?? quiet,

@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { get, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
-import { MINUTE_MS } from "../../src/lib/time/clock.ts";
+import { makeConsoleLink } from "../../src/auth/console/console-link.ts";
+import { MINUTE_MS, systemClock } from "../../src/lib/time/clock.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 
 describe("the session of the console", () => {
@@ -47,6 +48,23 @@ describe("the session of the console", () => {
     assert.equal((await enter(link)).status, 204);
     const again = await enter(link);
     assert.deepEqual([again.status, again.headers.get("set-cookie")], [410, null]);
+  });
+
+  test("a link of another person does not replace the session of a browser without asking", async () => {
+    const { store } = platform.app;
+    const cookie = await signIn();
+    const stranger = await store.write((tx) => store.people.createUser(tx, { email: "stranger@example.test" }));
+    const made = await makeConsoleLink({ store, clock: systemClock }, platform.app.pagesUrl, {
+      ...{ sub: stranger.sub, hangsOn: null },
+    });
+    const link = secretOf(made.url);
+    const refused = await post("/console/session", { cookie, body: { link } });
+    assert.deepEqual([refused.status, refused.headers.get("set-cookie")], [409, null]);
+    assert.match(await refused.text(), /is signed in as .*; the link is for stranger@example\.test/);
+    const asked = await post("/console/session", { cookie, body: { link, replace: "true" } });
+    assert.equal(asked.status, 204, "the link was not used up");
+    const own = secretOf((await platform.app.consoleLink()) ?? "");
+    assert.equal((await post("/console/session", { cookie, body: { link: own } })).status, 204, "the same person");
   });
 
   test("of many that use a link at the same moment one gets in", async () => {

@@ -46,6 +46,10 @@ describe("the console", { skip: chromium.skip }, () => {
     await page.getByRole("link", { name: "Sign in", exact: true }).click();
     await fillSignIn(page, email);
     await heading(page, "Home");
+    await page.goto((await platform.app.consoleLink()) ?? "");
+    await heading(page, "Another person's link");
+    await page.getByRole("button", { name: "Stay signed in" }).click();
+    await heading(page, "Home");
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.waitForURL((url) => url.pathname.startsWith("/oauth/"));
     await page.goto(platform.app.pagesUrl);
@@ -109,11 +113,14 @@ describe("the console", { skip: chromium.skip }, () => {
   test("a model answers in the chat as it speaks, and the list knows of others' changes at once", () =>
     visit(async (page) => {
       await heading(page, "Home");
+      const other = { metadata: { name: "beside" }, spec: { runtime: { type: "mock", model: "mock" } } };
+      await platform.call("POST", "/models", { workspace: "main", body: other });
       await page.getByRole("button", { name: "Try a model" }).click();
       await page.getByRole("link", { name: "Chat" }).click();
+      await page.getByLabel("Beside it").selectOption("beside");
       await page.getByLabel("Message", { exact: true }).fill("hello");
       await page.keyboard.press("Enter");
-      await page.getByText("tokens in").waitFor();
+      await page.getByText("tokens in").nth(1).waitFor();
       assert.match((await page.locator(".turn.assistant p").first().textContent()) ?? "", /\w/);
       await look(page);
       await page.goto(`${platform.app.pagesUrl}/main/drives`);

@@ -4,10 +4,12 @@ import { Tabs } from "../../ui/tabs.tsx";
 import { Audit } from "./audit.tsx";
 import { Keys } from "./keys.tsx";
 import { People } from "./people.tsx";
+import { ServiceAccounts } from "./service-accounts.tsx";
 import { Sessions } from "./sessions.tsx";
 
 const TABS = [
   { id: "", title: "People", Page: People },
+  { id: "accounts", title: "Service accounts", Page: ServiceAccounts },
   { id: "keys", title: "API keys", Page: Keys },
   { id: "sessions", title: "Sessions", Page: Sessions },
   { id: "audit", title: "Audit", Page: Audit },

@@ -73,7 +73,7 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
       ) : tab === "text" ? (
         <TextEditor workspace={workspace} collection={collection} name={name} found={data} />
       ) : tab === "revisions" ? (
-        <Revisions path={itemPath(collection, name)} workspace={workspace} />
+        <Revisions workspace={workspace} collection={collection} name={name} found={data} />
       ) : (
         <Overview resource={data.resource} workspace={workspace} kind={kind} name={name} />
       )}

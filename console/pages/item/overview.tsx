@@ -4,6 +4,7 @@ import { ageOf, bytesOf, timeOf } from "../../lib/format.ts";
 import { isObject, memberAt, textAt } from "../../lib/members.ts";
 import { labelOf } from "../../lib/titles.ts";
 import { Card, type Fact, Facts } from "../../ui/facts.tsx";
+import { Clocks } from "./clocks.tsx";
 import { Events } from "./events.tsx";
 import "./item.css";
 import { ReferencesCard } from "./references-card.tsx";
@@ -37,6 +38,7 @@ export function Overview({ resource, workspace, kind, name }: OverviewProps) {
         {Array.isArray(events) && events.length > 0 ? <Events events={events} /> : null}
       </div>
       <div class="stack">
+        {kind.name === "sandbox" ? <Clocks resource={resource} /> : null}
         <Card title="About">
           <Facts facts={[...factsOf(Object.fromEntries(rest)), ...factsOf(memberAt(resource, "metadata"))]} />
         </Card>

@@ -62,8 +62,7 @@ export function listenForKeys(): () => void {
       return;
     }
     const { target, key } = event;
-    const isTyping =
-      target instanceof HTMLElement && target.closest("input, textarea, select, dialog, .cm-editor, .xterm");
+    const isTyping = target instanceof HTMLElement && takesKeys(target);
     const place = placeHere();
     if (isTyping || event.ctrlKey || event.metaKey || event.altKey || place.page === "start") return;
     const pair = event.timeStamp - first.at < PAIR_MS ? `${first.letter} ${key}` : key;
@@ -75,6 +74,12 @@ export function listenForKeys(): () => void {
   };
   addEventListener("keydown", onKey);
   return () => removeEventListener("keydown", onKey);
+}
+
+/** A dialog that was closed keeps the focus until the next frame, and takes no keys any more. */
+function takesKeys(target: HTMLElement): boolean {
+  const dialog = target.closest("dialog");
+  return dialog === null ? target.closest("input, textarea, select, .cm-editor, .xterm") !== null : dialog.open;
 }
 
 export function Keys() {

@@ -3,7 +3,7 @@
  * page alone: its origin is checked, and nothing else on the platform accepts the cookie.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { useConsoleLink } from "../../auth/console/console-link.ts";
+import { personOfLink, useConsoleLink } from "../../auth/console/console-link.ts";
 import {
   beginConsoleSession,
   type ConsoleSession,
@@ -43,10 +43,21 @@ export function addConsoleSessionRoutes(
   };
   const session = async ({ headers }: FastifyRequest): Promise<ConsoleSession | null> =>
     findConsoleSession(options, sessionSecret(headers.cookie, brand, isSecure()));
+  const nameOf = async (sub: string): Promise<string> => (await store.people.getUser(sub))?.email ?? "somebody";
   const answer = (reply: FastifyReply): FastifyReply => reply.header("cache-control", "no-store");
 
   routes.post("/console/session", own, async (request, reply) => {
-    const welcomed = await useConsoleLink(options, formOf(request.body).get("link") ?? "");
+    const form = formOf(request.body);
+    const link = form.get("link") ?? "";
+    const here = await session(request);
+    const other = await personOfLink(options, link);
+    // Somebody who sends a link of their own would otherwise have others work in their account.
+    if (here !== null && other !== null && other !== here.sub && form.get("replace") !== "true")
+      throw new PlatformError(
+        "conflict",
+        `This browser is signed in as ${await nameOf(here.sub)}; the link is for ${await nameOf(other)}.`,
+      );
+    const welcomed = await useConsoleLink(options, link);
     if (welcomed === null)
       throw new PlatformError(
         "gone",

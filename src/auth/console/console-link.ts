@@ -34,6 +34,12 @@ export async function makeConsoleLink(
   return { url: `${pagesUrl}/#${secret}`, expiresAt };
 }
 
+/** The person of a link that still works; the link stays as it is. */
+export async function personOfLink({ store, clock }: ConsoleDeps, secret: string): Promise<string | null> {
+  const found = SECRET.test(secret) ? await store.oauth.find(MODEL, secret) : undefined;
+  return !found || Number(found.expiresAt) <= clock.now() ? null : String(found.person);
+}
+
 /** Returns the person to exactly one caller, once; null when the link is unknown, used or too old. */
 export async function useConsoleLink({ store, clock }: ConsoleDeps, secret: string): Promise<Welcomed | null> {
   const found = SECRET.test(secret) ? await store.oauth.find(MODEL, secret) : undefined;
