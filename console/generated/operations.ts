@@ -182,7 +182,7 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"policyUsages","method":"GET","path":"/policies/{policyName}/usages","summary":"List the resources that name a policy","scope":"policies:get","role":"member","kind":"policy"},
   {"id":"previewtokenDelete","method":"DELETE","path":"/sandboxes/{sandboxName}/previews/{previewName}/tokens/{tokenName}","summary":"Revoke a token by its name or its value","scope":"sandboxes:delete","role":"member","kind":"previewtoken"},
   {"id":"quotaList","method":"GET","path":"/quotas","summary":"Read how much of each kind the workspace may have, and how much it has","scope":"workspaces:get","role":"member","kind":null},
-  {"id":"referenceList","method":"GET","path":"/references","summary":"What a resource uses, and what uses it","scope":"workspaces:get","role":"member","kind":"reference"},
+  {"id":"referenceFind","method":"GET","path":"/references","summary":"What a resource uses, and what uses it","scope":"workspaces:get","role":"member","kind":"reference"},
   {"id":"sandboxPause","method":"POST","path":"/sandboxes/{sandboxName}/pause","summary":"Put a sandbox to sleep now, with its processes; the next request to it wakes it","scope":"sandboxes:update","role":"member","kind":"sandbox"},
   {"id":"searchFind","method":"GET","path":"/search","summary":"Find resources of all kinds by a part of their name, display name or labels","scope":"workspaces:get","role":"member","kind":"search"},
   {"id":"serviceAccountList","method":"GET","path":"/service_accounts","summary":"List the service accounts of the workspace","scope":"workspaces:get","role":"member","kind":"serviceaccount"},

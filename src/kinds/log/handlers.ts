@@ -87,7 +87,7 @@ export const logHandlers: readonly Implementation[] = [
     }
     for (const name of missing) call.warn(`The node '${name}' does not answer: lines that it keeps are missing.`);
     const total = [...sum.info, ...sum.warning, ...sum.error].reduce((all, count) => all + count, 0);
-    return { start: toIso(fromMs), end: toIso(toMs), stepMs: (toMs + 1 - fromMs) / buckets, ...sum, total };
+    return { start: toIso(fromMs), end: toIso(toMs), stepMs: (toMs - fromMs) / buckets, ...sum, total };
   }),
 
   implementEvents(logFollow, async (call, deps) => {

@@ -8,7 +8,7 @@ import { kindsAsked, listableKinds } from "../listable.ts";
 import { isOver, lookUp } from "../place.ts";
 import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { requireEntry } from "../sandbox/kept.ts";
-import { referenceList, SHOWN_MAX } from "./operations.ts";
+import { referenceFind, SHOWN_MAX } from "./operations.ts";
 
 interface Named {
   kind: string;
@@ -16,7 +16,7 @@ interface Named {
 }
 
 export const referenceHandlers: readonly Implementation[] = [
-  implement(referenceList, async (call, deps) => {
+  implement(referenceFind, async (call, deps) => {
     const { name: workspace } = workspaceOf(call);
     const { kind, name } = call.query;
     const found =
@@ -38,7 +38,7 @@ interface Sides {
   usedBy: readonly Named[];
 }
 
-type ReferenceCall = Call<z.output<NonNullable<typeof referenceList.query>>>;
+type ReferenceCall = Call<z.output<NonNullable<typeof referenceFind.query>>>;
 
 async function ofResource(workspace: string, call: ReferenceCall, deps: Platform): Promise<Sides> {
   const { store } = deps;

@@ -8,8 +8,8 @@ const WORD_MAX = 256;
 
 const side = z.array(z.object({ kind: z.string(), name: z.string() }));
 
-export const referenceList = defineOperation({
-  id: "referenceList",
+export const referenceFind = defineOperation({
+  id: "referenceFind",
   method: "GET",
   path: "/references",
   summary: "What a resource uses, and what uses it",
@@ -29,4 +29,4 @@ export const referenceList = defineOperation({
   }),
 });
 
-export const referenceOperations = [referenceList];
+export const referenceOperations = [referenceFind];

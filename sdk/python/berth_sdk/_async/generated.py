@@ -1922,15 +1922,15 @@ class AsyncApi:
         """Read how much of each kind the workspace may have, and how much it has. `GET /v0/quotas`"""
         return cast("types.QuotaListResult", await self._caller.call("GET", "/quotas", timeout=timeout))
 
-    async def reference_list(
+    async def reference_find(
         self,
         *,
         kind: str,
         name: str,
         timeout: Optional[float] = None,
-    ) -> types.ReferenceListResult:
+    ) -> types.ReferenceFindResult:
         """What a resource uses, and what uses it. `GET /v0/references`"""
-        return cast("types.ReferenceListResult", await self._caller.call("GET", "/references", query={"kind": kind, "name": name}, timeout=timeout))
+        return cast("types.ReferenceFindResult", await self._caller.call("GET", "/references", query={"kind": kind, "name": name}, timeout=timeout))
 
     async def sandbox_pause(
         self,

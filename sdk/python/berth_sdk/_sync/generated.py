@@ -1923,15 +1923,15 @@ class Api:
         """Read how much of each kind the workspace may have, and how much it has. `GET /v0/quotas`"""
         return cast("types.QuotaListResult", self._caller.call("GET", "/quotas", timeout=timeout))
 
-    def reference_list(
+    def reference_find(
         self,
         *,
         kind: str,
         name: str,
         timeout: Optional[float] = None,
-    ) -> types.ReferenceListResult:
+    ) -> types.ReferenceFindResult:
         """What a resource uses, and what uses it. `GET /v0/references`"""
-        return cast("types.ReferenceListResult", self._caller.call("GET", "/references", query={"kind": kind, "name": name}, timeout=timeout))
+        return cast("types.ReferenceFindResult", self._caller.call("GET", "/references", query={"kind": kind, "name": name}, timeout=timeout))
 
     def sandbox_pause(
         self,

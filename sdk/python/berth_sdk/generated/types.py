@@ -1849,14 +1849,14 @@ class QuotaListResultQuotas(TypedDict):
     remaining: Union[float, None]
 
 
-class ReferenceListResult(TypedDict):
+class ReferenceFindResult(TypedDict):
     #: Resources that this one names, such as volumes, policies and connections.
-    uses: List[ReferenceListResultUses]
+    uses: List[ReferenceFindResultUses]
     #: Resources that name this one; only kinds that the credentials may list, at most 200.
-    usedBy: List[ReferenceListResultUses]
+    usedBy: List[ReferenceFindResultUses]
 
 
-class ReferenceListResultUses(TypedDict):
+class ReferenceFindResultUses(TypedDict):
     kind: str
     name: str
 

@@ -104,7 +104,7 @@ import type {
   PreviewtokenInput,
   PreviewtokenRecord,
   QuotaListResult,
-  ReferenceListResult,
+  ReferenceFindResult,
   SandboxForkBody,
   SandboxForkResult,
   SandboxHubListResult,
@@ -1259,12 +1259,12 @@ export interface Api {
   /** Read how much of each kind the workspace may have, and how much it has. `GET /v0/quotas` */
   quotaList(input?: CallOptions): Promise<QuotaListResult>;
   /** What a resource uses, and what uses it. `GET /v0/references` */
-  referenceList(input: CallOptions & { query: {
+  referenceFind(input: CallOptions & { query: {
       /** The kind of the resource, singular or plural; image for an image. */
       kind: string;
       /** The name of the resource; TYPE/NAME of an image. */
       name: string;
-    } }): Promise<ReferenceListResult>;
+    } }): Promise<ReferenceFindResult>;
   /** Put a sandbox to sleep now, with its processes; the next request to it wakes it. `POST /v0/sandboxes/{sandboxName}/pause` */
   sandboxPause(input: CallOptions & { params: { sandboxName: string } }): Promise<SandboxPauseResult>;
   /** Find resources of all kinds by a part of their name, display name or labels. `GET /v0/search` */

@@ -181,7 +181,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   policyUsages: { method: "GET", path: "/policies/{policyName}/usages" },
   previewtokenDelete: { method: "DELETE", path: "/sandboxes/{sandboxName}/previews/{previewName}/tokens/{tokenName}" },
   quotaList: { method: "GET", path: "/quotas" },
-  referenceList: { method: "GET", path: "/references" },
+  referenceFind: { method: "GET", path: "/references" },
   sandboxPause: { method: "POST", path: "/sandboxes/{sandboxName}/pause" },
   searchFind: { method: "GET", path: "/search" },
   serviceAccountList: { method: "GET", path: "/service_accounts" },

@@ -3700,8 +3700,8 @@ export interface QuotaListResult {
   }[];
 }
 
-/** The answer of referenceList. */
-export interface ReferenceListResult {
+/** The answer of referenceFind. */
+export interface ReferenceFindResult {
   /** Resources that this one names, such as volumes, policies and connections. */
   uses: {
     kind: string;
