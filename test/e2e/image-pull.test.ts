@@ -216,7 +216,7 @@ describe("an image of a registry", { skip: machineSkip }, () => {
     assert.match(listed[0] ?? "", /^IMAGE +TAG +SIZE +STATUS +AGE$/);
     const lines = listed.filter((line) => line.includes("/acme/cli "));
     assert.equal(lines.length, 1, listed.join("\n"));
-    assert.match(lines[0] ?? "", /^127\.0\.0\.1:\d+\/acme\/cli +2 +\d+\.\d MB +DEPLOYED +\d+[smh]$/);
+    assert.match(lines[0] ?? "", /^127\.0\.0\.1:\d+\/acme\/cli +2 +\d+\.\d [KM]B +DEPLOYED +\d+[smh]$/);
     assert.ok(!listed.some((line) => line.includes("acme/none ")), "a failed pull leaves no record");
     assert.match(listed.find((line) => line.startsWith("sandbox/none ")) ?? "", /^sandbox\/none +1 +- +FAILED /);
     await suite.create("user", { runtime: { memory: 256, image: second } });
