@@ -67,7 +67,7 @@ test("a list with columns of its own: nodes with their memory, images with a row
     [
       "NAME   STATUS  DRAINED  CPUS  MEMORY  USED      RESOURCES            VERSION  DRIVER",
       "left   live    no       2     8.0 GB  512.0 MB  2 sandbox, 1 volume  1.2.3    local",
-      "right  lost    yes      2     4.0 GB  0.0 MB    -                    1.2.3    local",
+      "right  lost    yes      2     4.0 GB  0 B       -                    1.2.3    local",
     ],
   );
   const image = { name: "r-5000-tool-1", resourceType: "registry", status: "FAILED", createdAt: at(DAY_MS) };
