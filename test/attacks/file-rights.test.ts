@@ -73,6 +73,35 @@ describe("the rights of BL_SANDBOX_USER", { skip: machineSkip || usersMissing },
       assert.match(JSON.stringify(body), DENIED);
     });
 
+  test("refused: the same by the API of E2B's clients", async () => {
+    const rpc = (method: string, message: object) => ask("POST", `/e2b/filesystem.Filesystem/${method}`, message);
+    const cases: Record<string, () => Promise<{ status: number; body: unknown }>> = {
+      "reads a private file": () => ask("GET", "/e2b/files?path=/root/.bashrc"),
+      "uploads a file": () => send("POST", "/e2b/files?path=/etc/evil", "x", "application/octet-stream"),
+      "uploads a form": () => send("POST", "/e2b/files?path=/home/user/etc/evil", form("x")),
+      "lists a private folder": () => rpc("ListDir", { path: "/root" }),
+      "moves a program": () => rpc("Move", { source: "/usr/bin/whoami", destination: "/home/user/w" }),
+      "removes a program": () => rpc("Remove", { path: "/usr/bin/whoami" }),
+      "makes a folder": () => rpc("MakeDir", { path: "/etc/evil" }),
+      "reads as root": () => ask("GET", "/e2b/files?path=/root/.bashrc&username=root"),
+    };
+    for (const [what, attack] of Object.entries(cases)) {
+      const { status, body } = await attack();
+      assert.ok(status === 400 || status === 403, `${what}: ${status} ${JSON.stringify(body)}`);
+      assert.match(JSON.stringify(body), /permission denied|not permitted|cannot change to/, what);
+    }
+    const started = await fetch(`${suite.platform().url}/main/sandboxes/kept/e2b/process.Process/Start`, {
+      method: "POST",
+      headers: {
+        "x-service-authorization": `Bearer ${suite.platform().apiKey}`,
+        authorization: `Basic ${btoa("root:")}`,
+        "content-type": "application/connect+json",
+      },
+      body: framed({ process: { cmd: "/bin/sh", args: ["-c", "id -u"] } }),
+    });
+    assert.match(await started.text(), /permission_denied.*cannot change to/);
+  });
+
   test("refused: the same by MCP tools", async () => {
     const cases: [string, object][] = [
       ["fsDeleteFileOrDirectory", { path: "/usr/bin/whoami" }],
@@ -120,3 +149,11 @@ describe("the rights of BL_SANDBOX_USER", { skip: machineSkip || usersMissing },
     assert.equal((await ask("PUT", at("/tmp/relative.txt"), { content: "x" })).status, 200);
   });
 });
+
+/** A message of a stream in the Connect protocol. */
+function framed(message: object): Buffer {
+  const body = Buffer.from(JSON.stringify(message));
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(body.length, 1);
+  return Buffer.concat([head, body]);
+}

@@ -8,6 +8,11 @@ import { unsupported } from "./refusal.ts";
 export const ENVD_VERSION = "0.5.7";
 /** E2B's name for the image of sandboxes that name none. */
 const BASE_TEMPLATE = "base";
+/** Images of E2B's own templates; the name of any other template is the name of an image. */
+const IMAGES: Readonly<Record<string, string | undefined>> = {
+  [BASE_TEMPLATE]: undefined,
+  "code-interpreter-v1": "service/code-interpreter:latest",
+};
 /** Lifetime of a sandbox whose client names none, as at E2B. */
 const TIMEOUT_DEFAULT_S = 300;
 /** Labels that hold what E2B's API knows and the platform does not. */
@@ -50,6 +55,7 @@ export function toDocument(asked: NewSandbox, name: string, nowMs: number): obje
   if (asked.mcp) throw unsupported("An MCP gateway inside the sandbox (`mcp`)");
   if (asked.iam) throw unsupported("`iam`");
   const template = asked.templateID || BASE_TEMPLATE;
+  const image = Object.hasOwn(IMAGES, template) ? IMAGES[template] : template;
   for (const key of Object.keys(asked.metadata ?? {}))
     if (OWN_LABEL.test(key)) throw unsupported(`A metadata key that begins with "e2b-" (${key})`);
   const network = networkOf(asked.network, asked.allow_internet_access);
@@ -64,7 +70,7 @@ export function toDocument(asked: NewSandbox, name: string, nowMs: number): obje
     },
     spec: {
       runtime: {
-        ...(template === BASE_TEMPLATE ? {} : { image: template }),
+        ...(image === undefined ? {} : { image }),
         envs: Object.entries(asked.envVars ?? {}).map(([key, value]) => ({ name: key, value })),
         ...(asked.autoPause ? {} : { expires: endOf(asked.timeout, nowMs) }),
       },

@@ -1,5 +1,6 @@
 // A program written for E2B: nothing in it knows of another platform. The addresses and the key are in its environment.
 import assert from "node:assert/strict";
+import { Sandbox as Interpreter } from "@e2b/code-interpreter";
 import { CommandExitError, FileNotFoundError, Sandbox } from "e2b";
 
 const box = await Sandbox.create({ metadata: { user: "ann" }, envs: { GREETING: "hello" }, timeoutMs: 300_000 });
@@ -14,6 +15,7 @@ try {
 }
 assert.equal(await box.kill(), false);
 assert.equal(await box.isRunning(), false);
+await interpreter();
 
 async function commands() {
   const told = [];
@@ -154,4 +156,28 @@ async function copies() {
     await Promise.all([fork.kill(), old.kill()]);
   }
   assert.equal(await Sandbox.deleteSnapshot(snapshotId), true);
+}
+
+async function interpreter() {
+  const box = await Interpreter.create();
+  try {
+    // The base image has the programs of the machine that it was made from.
+    const { stdout } = await box.commands.run("command -v node || true");
+    if (stdout === "") return console.log("the code interpreter was not tried: there is no node");
+    const language = "javascript";
+    await box.runCode("globalThis.kept = 20", { language });
+    const lines = [];
+    const ran = await box.runCode("console.log('printed'); kept + 22", {
+      language,
+      onStdout: ({ line }) => void lines.push(line),
+    });
+    assert.deepEqual([ran.text, lines.join("").trim()], ["42", "printed"]);
+    const failed = await box.runCode("throw new TypeError('no')", { language });
+    assert.deepEqual([failed.error.name, failed.error.value], ["TypeError", "no"]);
+    const context = await box.createCodeContext({ language });
+    assert.equal((await box.runCode("typeof kept", { context })).text, "undefined");
+    await box.removeCodeContext(context);
+  } finally {
+    await box.kill();
+  }
 }
