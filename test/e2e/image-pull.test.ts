@@ -9,6 +9,7 @@ import { type Entry, tar } from "../image-archive.ts";
 import type { TestPlatform } from "../platform.ts";
 import { type DebianRegistry, startDebianRegistry, USER } from "../registry/debian-registry.ts";
 import { addImage, type FakeRegistry, OCI, startFakeRegistry } from "../registry/fake-registry.ts";
+import { pushImage } from "../registry/push-image.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
 import { eventually } from "../sandboxd-harness.ts";
 
@@ -111,6 +112,26 @@ describe("an image of a registry", { skip: machineSkip }, () => {
     const shown = JSON.stringify((await call("GET", "/sandboxes/own")).body);
     assert.ok(!shown.includes(auth), "credentials are not shown");
     for (const name of ["real", "again", "own"]) await call("DELETE", `/sandboxes/${name}`);
+  });
+
+  test("an image that is pushed to the server itself runs; one that cannot be unpacked is refused", async () => {
+    const { url, apiKey } = suite.platform();
+    const push = { authorization: `Bearer ${apiKey}`, to: "main/pushed:1" };
+    const digest = addImage(registry, "pushed:1", { layers: [bottom, top], config, pack: gzip });
+    await pushImage(url, registry, "pushed:1", push);
+    const made = await suite.create("pushed", { runtime: { memory: 256, image: "pushed:1" } });
+    const ran = await suite.exec("pushed", "echo $GREETING; cat /etc/kept /data/new; cat /etc/removed /data/old");
+    assert.equal(ran.body.stdout, "from a registry\nkept\nnew\n", JSON.stringify(ran.body));
+    assert.ok(made.imageSource.endsWith(`/main/sandbox/pushed:1@${digest}`), made.imageSource);
+    const layers = images("layers").length;
+    addImage(registry, "trick:1", { layers: [bottom, tar([{ path: "../../../evil", content: "x" }])], config });
+    await assert.rejects(pushImage(url, registry, "trick:1", push), /400 .*MANIFEST_INVALID/);
+    addImage(registry, "other:1", { layers: [moved], more: { rootfs: { diff_ids: [`sha256:${"0".repeat(64)}`] } } });
+    await assert.rejects(pushImage(url, registry, "other:1", push), /another digest than its configuration says/);
+    assert.equal(images("layers").length, layers, "nothing is left of them");
+    assert.equal((await call("GET", "/images/sandbox/pushed")).body.spec.tags[0].digest, digest);
+    await call("DELETE", "/sandboxes/pushed");
+    assert.equal((await call("DELETE", "/images/sandbox/pushed")).status, 200);
   });
 
   test("imagePullPolicy: never asks, asks once, asks every time", async () => {

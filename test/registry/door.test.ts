@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
@@ -38,7 +40,9 @@ suite("the registry", () => {
 
   before(async () => {
     source = await startFakeRegistry();
-    platform = await startTestPlatform({ config: { registries: source.host, private_connections: "true" } });
+    platform = await startTestPlatform({
+      config: { registries: source.host, private_connections: "true", image_max: "1" },
+    });
     admin = basic("any", platform.apiKey);
     const { id } = await makeAccount(platform.app.store, "theirs");
     stranger = basic("x", (await makeUser(platform.app.store, id, "admin", { theirs: "admin" })).key);
@@ -226,6 +230,15 @@ suite("the registry", () => {
     }
     const wrong = await ask(`${await begin()}?digest=${digest}`, admin, { method: "PUT", body: "other" });
     assert.deepEqual(await codeOf(wrong), [400, "DIGEST_INVALID"]);
+    // Too large a part is refused before it is sent.
+    const large = request(`${platform.url}/v2/${await begin()}`, {
+      ...{ method: "PATCH", headers: { authorization: admin, "content-length": 2 ** 20 + 1 } },
+    });
+    large.on("error", () => {}); // the server closes the connection
+    large.flushHeaders();
+    const [tooLarge] = (await once(large, "response")) as [IncomingMessage];
+    assert.equal(tooLarge.statusCode, 413);
+    large.destroy();
     const cancelled = await begin();
     assert.equal((await ask(cancelled, admin, { method: "DELETE" })).status, 204);
     assert.equal((await ask(cancelled, admin)).status, 404);

@@ -68,12 +68,12 @@ async function tellUpload({ name, repository, rest: id, deps }: Visit): Promise<
 
 async function takePart({ request, name, repository, rest: id, deps }: Visit): Promise<DoorAnswer> {
   const { key } = await ownPlace(name, deps);
-  const bytes = await deps.here.blobUploads.part(id, key, request.raw, startOf(request.headers["content-range"]));
+  const bytes = await deps.here.blobUploads.part(id, key, partOf(request));
   return { status: 202, headers: { ...progress(repository, id, bytes), "content-length": 0 } };
 }
 
 function finishUpload(visit: Visit): Promise<DoorAnswer> {
-  return finish(visit, visit.rest, visit.query.get("digest") ?? "", startOf(visit.request.headers["content-range"]));
+  return finish(visit, visit.rest, visit.query.get("digest") ?? "");
 }
 
 async function cancelUpload({ name, rest: id, deps }: Visit): Promise<DoorAnswer> {
@@ -82,16 +82,11 @@ async function cancelUpload({ name, rest: id, deps }: Visit): Promise<DoorAnswer
   return { status: 204, headers: {} };
 }
 
-async function finish(
-  { request, name, repository, deps }: Visit,
-  id: string,
-  digest: string,
-  from?: number,
-): Promise<DoorAnswer> {
+async function finish({ request, name, repository, deps }: Visit, id: string, digest: string): Promise<DoorAnswer> {
   if (!DIGEST.test(digest))
     throw registryError("bad_request", "DIGEST_INVALID", "The digest has to be sha256: and 64 hexadecimal digits.");
   const { key } = await ownPlace(name, deps);
-  const sizeBytes = await deps.here.blobUploads.finish(id, key, digest, request.raw, from);
+  const sizeBytes = await deps.here.blobUploads.finish(id, key, digest, partOf(request));
   await deps.store.pushedImages.addBlob(key, digest, sizeBytes);
   return created(repository, digest);
 }
@@ -107,8 +102,9 @@ const progress = (repository: string, id: string, bytes: number): Record<string,
   "docker-upload-uuid": id,
 });
 
-/** `0-1023`, of a part. */
-function startOf(header: string | undefined): number | undefined {
-  const [, start] = /^(?:bytes )?(\d+)-\d+/.exec(header ?? "") ?? [];
-  return start === undefined ? undefined : Number(start);
+/** `Content-Range` of a part is `0-1023`. */
+function partOf({ raw, headers }: Visit["request"]) {
+  const [, from] = /^(?:bytes )?(\d+)-\d+/.exec(headers["content-range"] ?? "") ?? [];
+  const length = headers["content-length"];
+  return { content: raw, ...(from ? { from: Number(from) } : {}), ...(length ? { length: Number(length) } : {}) };
 }

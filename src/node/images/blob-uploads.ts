@@ -33,6 +33,14 @@ interface Upload extends Owner {
   isBusy: boolean;
 }
 
+export interface Part {
+  content: Readable;
+  /** The byte that the part begins at, where the client says so. */
+  from?: number | undefined;
+  /** Its bytes, where the client says so. */
+  length?: number | undefined;
+}
+
 /** Uploads of one workspace at a time; clients send a handful of layers side by side. */
 const OPEN_MAX = 100;
 const IDLE_MAX_MS = HOUR_MS;
@@ -74,15 +82,15 @@ export class BlobUploads {
     return this.#find(id, owner).bytes;
   }
 
-  /** Adds a part, which begins at byte `from` where the client says so; returns the bytes that have arrived. */
-  part(id: string, owner: Owner, content: Readable, from?: number): Promise<number> {
-    return this.#alone(id, owner, (upload) => this.#append(upload, content, from));
+  /** Adds a part; returns the bytes that have arrived. */
+  part(id: string, owner: Owner, part: Part): Promise<number> {
+    return this.#alone(id, owner, (upload) => this.#append(upload, part));
   }
 
   /** Adds the last part and keeps the blob; returns its size. */
-  finish(id: string, owner: Owner, digest: string, content: Readable, from?: number): Promise<number> {
+  finish(id: string, owner: Owner, digest: string, part: Part): Promise<number> {
     return this.#alone(id, owner, async (upload) => {
-      await this.#append(upload, content, from);
+      await this.#append(upload, part);
       const actual = `sha256:${upload.hash.copy().digest("hex")}`;
       if (actual === digest) await this.#options.blobs.adopt(upload.path, actual.slice("sha256:".length));
       this.#open.delete(id);
@@ -127,7 +135,7 @@ export class BlobUploads {
     }
   }
 
-  async #append(upload: Upload, content: Readable, from: number | undefined): Promise<number> {
+  async #append(upload: Upload, { content, from, length = 0 }: Part): Promise<number> {
     const { blobs, bytesMax } = this.#options;
     if (from !== undefined && from !== upload.bytes)
       throw registryError(
@@ -138,6 +146,9 @@ export class BlobUploads {
           headers: { range: `0-${Math.max(0, upload.bytes - 1)}` },
         },
       );
+    // Told before the body is read, so that the client gets the answer.
+    if (upload.bytes + length > bytesMax)
+      throw registryError("payload_too_large", "SIZE_INVALID", `A blob may have ${bytesMax} bytes.`);
     const hash = upload.hash.copy();
     try {
       upload.bytes += await blobs.append(upload.path, content, bytesMax - upload.bytes, hash);
