@@ -45,6 +45,7 @@ export const SANDBOX_FILES = {
   drives: "drives.json",
   claim: "claim.json",
   endsAt: "ends-at",
+  asleep: "asleep",
 } as const;
 
 export interface SandboxdConfig {
@@ -97,6 +98,8 @@ export interface SandboxdConfig {
   processLogs?: { stdout: string; stderr: string };
   /** Most processes and threads at which a client's command may start another; the daemon itself may exceed it. */
   processesMax?: number;
+  /** While this file is there, a daemon that was told to sleep has no socket; see CONTROL.sleep. */
+  asleepFile?: string;
   /** One foreground command beside the daemon: agents, MCP servers, batch tasks. */
   exec?: ExecConfig;
 }
@@ -202,6 +205,8 @@ export const CONTROL = {
   /** POST: stops every process but init and the daemon (SIGSTOP), and lets them go on (SIGCONT). */
   freeze: "/freeze",
   thaw: "/thaw",
+  /** POST: closes every socket of the daemon and removes their files, until `asleepFile` is gone; 409 while one is in use. */
+  sleep: "/sleep",
 } as const;
 
 export const OUTPUT_SIZE_HEADER = "x-output-size";

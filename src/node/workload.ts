@@ -88,7 +88,9 @@ export interface Observed {
   state: WorkloadState;
   grade: Grade;
   endpoint: Endpoint;
-  /** Host pid of the workload's first process; absent once exited. */
+  /** Its memory lies on disk; the state is "frozen". */
+  hibernated?: true;
+  /** Host pid of the workload's first process; absent once exited, and while hibernated. */
   pid?: number;
   limits: Limits;
   mounts: Mount[];

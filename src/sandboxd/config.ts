@@ -51,6 +51,7 @@ const FIELDS: Record<keyof SandboxdConfig, Field> = {
   metadataFile: { check: isPath },
   awakeFifo: { check: isPath },
   upgradeFile: { check: isPath },
+  asleepFile: { check: isPath },
   graceMs: { check: isCount },
   processLogs: { check: (value) => isRecord(value) && isPath(value.stdout) && isPath(value.stderr) },
   processesMax: { check: isCount },

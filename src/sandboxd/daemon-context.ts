@@ -18,4 +18,6 @@ export interface Daemon {
   readonly userFiles: (() => Promise<UserFiles>) | null;
   readonly counters: Pick<SandboxActivity, "terminalClients" | "portConnections" | "doorConnections">;
   activity(): SandboxActivity;
+  /** Closes the daemon's sockets until the platform wakes it; absent where the platform does not ask for that. */
+  sleep?: () => Promise<void>;
 }

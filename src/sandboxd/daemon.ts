@@ -21,6 +21,7 @@ import { ProcessTable } from "./process/table.ts";
 import { AwakeCounter } from "./system/awake-counter.ts";
 import { createControlServer } from "./system/control-api.ts";
 import { IdleTrim } from "./system/idle-trim.ts";
+import { type Door, sleepBehind } from "./system/sleep.ts";
 import { noteArrival } from "./system/upgrade.ts";
 
 const DEFAULT_LOG_DIR = "/var/log/sandbox-api";
@@ -68,13 +69,18 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
   );
   const api = createApiServer(daemon);
   const names = config.names === undefined ? null : parseListen(config.names);
+  const sockets: Door[] = [
+    { server: ports, path: config.portSocket },
+    { server: createControlServer(daemon, api), path: config.controlSocket },
+    { server: api, path: config.apiSocket },
+  ];
+  const { asleepFile } = config;
+  if (asleepFile !== undefined) daemon.sleep = () => sleepBehind(sockets, asleepFile, atPath);
   await Promise.all([
     ...doors,
     // Loaded only when configured: few sandboxes need it, and node:dgram costs every other one memory.
     ...(names === null ? [] : [import("./network/own-names.ts").then(({ answerOwnNames }) => answerOwnNames(names))]),
-    atPath(ports, config.portSocket),
-    atPath(createControlServer(daemon, api), config.controlSocket),
-    atPath(api, config.apiSocket),
+    ...sockets.map(atPath),
   ]);
   // After the sockets that the gate leads to.
   if (config.gate) await openGateOf(config, dial, count("portConnections"));
@@ -108,7 +114,7 @@ function writableLogDir(config: SandboxdConfig, environment: Environment): strin
 }
 
 /** Listens at a path, after removing the stale socket of an earlier daemon. */
-async function atPath(server: Server, path: string): Promise<void> {
+async function atPath({ server, path }: Door): Promise<void> {
   mkdirSync(dirname(path), { recursive: true });
   rmSync(path, { force: true });
   await listening(server, { path });

@@ -26,6 +26,7 @@ import { hasRoutes } from "../workload/trust.ts";
 import { sandboxUploads } from "./build.ts";
 import { expiryOf, prepareExpiry } from "./expiry.ts";
 import { explainSandboxFailure } from "./failure.ts";
+import { requireHibernation } from "./hibernation.ts";
 import { prepareAccess } from "./kept.ts";
 import { sandbox } from "./kind.ts";
 import { sandboxReconciler } from "./reconcile.ts";
@@ -93,6 +94,7 @@ export const sandboxBehaviour: Behaviour = {
     else spec.vpc ??= VPC_DEFAULT;
     await requireNetwork(input, context);
     prepareExpiry(input, context);
+    await requireHibernation(sandbox.name, input, context);
   },
   outlook: startsSoon,
   onWrite: tellOfTrust,

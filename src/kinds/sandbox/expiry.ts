@@ -18,7 +18,7 @@ interface Policy {
 
 interface Clocks {
   runtime?: { ttl?: string; expires?: string };
-  lifecycle?: { expirationPolicies?: Policy[]; terminatedRetention?: string };
+  lifecycle?: { expirationPolicies?: Policy[]; hibernateAfter?: string; terminatedRetention?: string };
 }
 
 /** The earliest expiry; null = the sandbox stays until it is deleted. */
@@ -61,6 +61,8 @@ export function prepareExpiry({ spec }: Input, { current, deps }: PrepareContext
     checkedFutureMs("spec.runtime.expires", runtime.expires, now, stored.runtime?.expires);
   if (lifecycle?.terminatedRetention !== undefined)
     checkedDurationMs("spec.lifecycle.terminatedRetention", lifecycle.terminatedRetention);
+  if (lifecycle?.hibernateAfter !== undefined)
+    checkedDurationMs("spec.lifecycle.hibernateAfter", lifecycle.hibernateAfter);
   for (const [index, policy] of (lifecycle?.expirationPolicies ?? []).entries()) {
     const path = `spec.lifecycle.expirationPolicies[${index}].value`;
     if (policy.type === "date")

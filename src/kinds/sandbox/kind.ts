@@ -48,6 +48,11 @@ const lifecycle = z.looseObject({
     .describe(
       "When its node is lost: wait for the node (default), or start anew on another node, with the files of the image.",
     ),
+  hibernateAfter: z
+    .string()
+    .max(64)
+    .optional()
+    .describe("Time in standby after which its memory is written to disk, such as 1h; needs isolation vm-like."),
   terminatedRetention: z.string().max(64).optional().describe("How long a record stays after its end; default 5m."),
 });
 

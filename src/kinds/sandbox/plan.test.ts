@@ -73,6 +73,7 @@ const observed = (more: Partial<SandboxObserved> = {}): SandboxObserved => ({
   ...more,
 });
 
+const onDisk = (hibernateAfter: string) => ({ runtime: { image: "i", memory: 512 }, lifecycle: { hibernateAfter } });
 const frozen = { instances: [{ uid: "u", revision: null, endpoint: null, phase: "frozen" }], idleSince: NOW - 5000 };
 
 const TABLE: [string, Resource, SandboxObserved, string[]][] = [
@@ -168,6 +169,30 @@ const TABLE: [string, Resource, SandboxObserved, string[]][] = [
     [],
   ],
   ["an unknown inside keeps it awake", sandbox(), observed({ lastRequestMs: NOW - 20_000, inside: null }), []],
+  [
+    "one that slept for hibernateAfter goes to disk",
+    sandbox({ spec: onDisk("5s"), state: frozen }),
+    observed({ workload: workload("frozen") }),
+    ["hibernate"],
+  ],
+  [
+    "one that slept for less sleeps on",
+    sandbox({ spec: onDisk("6s"), state: frozen }),
+    observed({ workload: workload("frozen") }),
+    [],
+  ],
+  [
+    "one on disk stays there",
+    sandbox({ spec: onDisk("5s"), state: frozen }),
+    observed({ workload: workload("frozen", { hibernated: true }) }),
+    [],
+  ],
+  [
+    "one that could not be written is tried again after the same time",
+    sandbox({ spec: onDisk("5s"), state: { ...frozen, hibernateTriedAt: NOW - 1000 } }),
+    observed({ workload: workload("frozen") }),
+    [],
+  ],
   ["a sleeping one sleeps on", sandbox({ state: frozen }), observed({ workload: workload("frozen") }), []],
   [
     "a wanted one wakes",

@@ -14,6 +14,7 @@ import { type DriveMountIntent, mountsOf } from "../drive/mounts.ts";
 import type { Plan } from "../port.ts";
 import type { UploadTicket } from "../uploads.ts";
 import { expiryOf } from "./expiry.ts";
+import { hibernatesInMs } from "./hibernation.ts";
 import { keptAndLost, restartedAfter } from "./kept-and-lost.ts";
 
 export interface SandboxState extends InstancesState<Endpoint> {
@@ -22,6 +23,8 @@ export interface SandboxState extends InstancesState<Endpoint> {
   /** When the sandbox last fell asleep, woke up or started. */
   idleSince?: number;
   compute?: "RUNNING" | "STANDBY";
+  /** When its memory could last not be written to disk. */
+  hibernateTriedAt?: number;
   /** When a client last asked for the sandbox to sleep at once. */
   pausedAt?: number;
   lastUsedAt?: number;
@@ -70,6 +73,7 @@ export type SandboxStep =
   | { do: "destroy" }
   | { do: "halt" }
   | { do: "freeze" }
+  | { do: "hibernate" }
   | { do: "thaw" }
   | { do: "drives" }
   | { do: "expire"; why: string }
@@ -159,10 +163,11 @@ function alive(
   const state = stateOf(sandbox);
   if (workload.state === "frozen") {
     if ((state.wantedAt ?? 0) > (state.idleSince ?? 0)) return { steps: [{ do: "thaw" }] };
-    return {
-      steps: isRecorded(sandbox, workload, observed.wanted) ? [] : [{ do: "record" }],
-      ...again(expiresInMs, false),
-    };
+    if (!isRecorded(sandbox, workload, observed.wanted))
+      return { steps: [{ do: "record" }], ...again(expiresInMs, false) };
+    const sinksInMs = hibernatesInMs(sandbox, workload, nowMs);
+    if (sinksInMs === 0) return { steps: [{ do: "hibernate" }], ...again(expiresInMs, false) };
+    return again(sinksInMs === undefined ? expiresInMs : restMs(sinksInMs, expiresInMs));
   }
   if (!drivesAreAsWanted(mountsOf(sandbox), workload)) return { steps: [{ do: "drives" }] };
   if (observed.freezes && isPaused(sandbox)) return { steps: [{ do: "freeze" }] };

@@ -92,6 +92,25 @@ const ACTS: Record<SandboxStep["do"], Act> = {
     if (isNew && deps.activity.openOf(sandbox.uid) > 0) await ACTS.thaw(sandbox, context, "");
   },
 
+  /** Memory that cannot be written stays where it is, and the attempt is repeated after the same time. */
+  async hibernate(sandbox, context) {
+    const { deps, record } = context;
+    const failed = await need(deps.driver, "hibernation")
+      .then((found) => found.hibernate(sandbox.uid))
+      .then(
+        () => null,
+        (error: unknown) => (error instanceof PlatformError ? error.message : "See the log."),
+      );
+    await record((current) => ({
+      state: next(current, failed === null ? {} : { hibernateTriedAt: deps.clock.now() }),
+      event:
+        failed === null
+          ? { type: "hibernated", message: "Its memory lies on disk; the next request brings it back." }
+          : { type: "standby", message: `Its memory stays in use: ${failed}` },
+    }));
+    if (deps.activity.openOf(sandbox.uid) > 0) await ACTS.thaw(sandbox, context, "");
+  },
+
   async thaw(sandbox, context) {
     const workload = await (await need(context.deps.driver, "freezing")).thaw(sandbox.uid);
     await running(sandbox, workload, context, { type: "resumed", message: "Awake again for a request." });

@@ -33,12 +33,19 @@ export async function leastIsolation(owner: Owner, { resources }: Records): Prom
 
 /** Refuses a record that this machine could not run. A driver that still opens, or cannot open, refuses nothing here. */
 export async function requireIsolation(owner: Owner, records: Records, driver: Pick<Driver, "probe">): Promise<void> {
+  if ((await leastIsolation(owner, records)) !== undefined) await offeredGrade(owner, records, driver);
+}
+
+/** The grade that the workload would have here; null when that is not known yet. Refuses where it cannot have its own. */
+export async function offeredGrade(
+  owner: Owner,
+  records: Records,
+  driver: Pick<Driver, "probe">,
+): Promise<Grade | null> {
   const least = await leastIsolation(owner, records);
-  if (least === undefined) return;
   const offered = driver.probe().then(
-    ({ grades }) => grades,
-    () => null,
+    ({ grade, grades }) => chooseGrade(grades, [grade, least]),
+    (): null => null,
   );
-  const grades = await Promise.race([offered, nextTurn(null)]);
-  if (grades !== null) chooseGrade(grades, [least]);
+  return Promise.race([offered, nextTurn(null)]);
 }

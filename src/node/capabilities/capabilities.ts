@@ -2,6 +2,7 @@
 import type { Building } from "./building.ts";
 import type { Drives } from "./drives.ts";
 import type { Freezing } from "./freezing.ts";
+import type { Hibernation } from "./hibernation.ts";
 import type { HotMounts } from "./hot-mounts.ts";
 import type { Images } from "./images.ts";
 import type { Snapshots } from "./snapshots.ts";
@@ -10,6 +11,7 @@ import type { Volumes } from "./volumes.ts";
 
 export interface Capabilities {
   freezing: Freezing;
+  hibernation: Hibernation;
   hotMounts: HotMounts;
   snapshots: Snapshots;
   volumes: Volumes;
@@ -24,6 +26,7 @@ export type CapabilityName = keyof Capabilities;
 /** Completes the sentence "a driver that has no …". */
 export const CAPABILITY_WORDS: Readonly<Record<CapabilityName, string>> = {
   freezing: "freezing: sandboxes never go to standby",
+  hibernation: "sleep on disk: the memory of a sandbox in standby stays in use",
   hotMounts: "mounts into running workloads",
   snapshots: "snapshots",
   volumes: "volumes",

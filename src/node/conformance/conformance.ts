@@ -13,6 +13,7 @@ import { aloneOnly, commands } from "./commands.ts";
 import { drives } from "./drives.ts";
 import { freezing } from "./freezing.ts";
 import { type Harness, type Make, newUid, type Part } from "./harness.ts";
+import { hibernation } from "./hibernation.ts";
 import { hotMounts } from "./hot-mounts.ts";
 import { images } from "./images.ts";
 import { keptFiles } from "./kept-files.ts";
@@ -34,6 +35,7 @@ const LIMITS: Limits = { memoryMb: 256, cpus: 1 };
 
 const PARTS: Readonly<Record<CapabilityName, Part>> = {
   freezing,
+  hibernation,
   hotMounts,
   snapshots,
   volumes,

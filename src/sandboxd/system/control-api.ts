@@ -14,6 +14,7 @@ import { fail } from "../http/fail.ts";
 import { boundHalfOpen } from "../http/half-open.ts";
 import { sendJson } from "../http/send.ts";
 import { servingProcess } from "../process/serving.ts";
+import { answerSleep, isSleep } from "./sleep.ts";
 
 export function createControlServer(daemon: Daemon, api: Server): Server {
   const server = createServer((req, res) => {
@@ -43,6 +44,7 @@ async function answer(call: Call, api: Server): Promise<void> {
     });
     return void api.emit("request", req, res);
   }
+  if (isSleep(req.method, path)) return answerSleep(call);
   // Loaded only when asked for: drivers that share a folder with the workload ask for none of these.
   const remote = (await import("./remote-control.ts")).remoteHandler(req.method ?? "GET", path);
   if (remote) return remote(call);

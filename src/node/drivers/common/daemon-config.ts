@@ -86,6 +86,7 @@ export function daemonConfig(daemon: Daemon): SandboxdConfig {
     ...(pooled ? { claimFile: `${HOST_DIR}/${SANDBOX_FILES.claim}` } : {}),
     awakeFifo: AWAKE_FIFO,
     upgradeFile: `${BIN_DIR}/sandboxd`,
+    asleepFile: `${HOST_DIR}/${SANDBOX_FILES.asleep}`,
     processesMax: commandsMax(daemon.pids ?? PIDS_DEFAULT),
     ...(command ? { exec: command } : { processLogs: output }),
   };

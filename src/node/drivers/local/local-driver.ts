@@ -26,6 +26,7 @@ import { Serial } from "../common/serial.ts";
 import { checkLimits, checkSpec } from "../common/spec-check.ts";
 import { LocalBuilding } from "./capabilities/building.ts";
 import { LocalFreezing } from "./capabilities/freezing.ts";
+import { LocalHibernation } from "./capabilities/hibernation.ts";
 import { LocalHotMounts } from "./capabilities/hot-mounts.ts";
 import { LocalImages } from "./capabilities/images.ts";
 import { needsIsolation } from "./capabilities/needs-isolation.ts";
@@ -216,7 +217,7 @@ export class LocalDriver implements Driver {
       drives: this.#path("drives"),
       usersOf: (volume) => this.#fleet.usersOf(volume),
     });
-    this.#freezing = new LocalFreezing(this.#fleet, this.#serial);
+    this.#freezing = new LocalFreezing(this.#fleet, this.#serial, this.#storage);
     const disks = {
       copyTree: treeCopier(machine, parts.base.parts),
       expose: (dir: string) => this.#disks.expose(dir),
@@ -229,6 +230,7 @@ export class LocalDriver implements Driver {
     const layersInUse = (): Set<string> => this.#layersInUse();
     this.capabilities = {
       freezing: this.#freezing,
+      hibernation: new LocalHibernation(this.#fleet, this.#serial, machine.runsc),
       hotMounts: new LocalHotMounts(this.#fleet, this.#serial, this.#storage),
       snapshots: this.#snapshots,
       volumes: this.#storage.volumes,
@@ -245,9 +247,15 @@ export class LocalDriver implements Driver {
     };
   }
 
-  /** Where every workload runs in gVisor, none can get a mount while it runs. */
   async capability<Name extends CapabilityName>(name: Name): Promise<Capabilities[Name] | null> {
-    return name === "hotMounts" && (await this.probe()).grade === "vm-like" ? null : this.capabilities[name];
+    const { machine, options } = this.#parts;
+    // No workload in gVisor can get a mount while it runs, and no other one can sleep on disk.
+    const onlyGuests = chooseGrade(gradesOf(machine), [options.isolation]) === "vm-like";
+    const lacks: Partial<Record<CapabilityName, boolean>> = {
+      hotMounts: onlyGuests,
+      hibernation: machine.runsc === null,
+    };
+    return lacks[name] ? null : this.capabilities[name];
   }
 
   /** Adopts existing workloads and starts to fill the pool; part of opening. */

@@ -18,6 +18,7 @@ import {
   takeTrees,
 } from "../workload/launch-program.ts";
 import { bundleDir, type VmPlan } from "./bundle.ts";
+import { MEMORY_DIR } from "./memory.ts";
 import { runscArguments, type VmNetwork } from "./runsc.ts";
 import { mountDir, STAGE, TEMP_DIR } from "./vm-stage.ts";
 
@@ -27,6 +28,8 @@ export interface Vm {
   /** Name of the workload among those of this machine. */
   id: string;
   network: VmNetwork;
+  /** Whether the workload starts anew, or from its memory on disk. */
+  mode: "run" | "restore";
 }
 
 /** Pid of the next process in the workload's pid namespace. */
@@ -34,7 +37,7 @@ const HELPER_PID = 2;
 /** Others than root may pass, not look around: the sentry's user reaches what runsc names to it. */
 const STAGE_MODE = 711;
 
-export function vmSteps(program: Program, plan: VmPlan, { executable, id, network }: Vm): void {
+export function vmSteps(program: Program, plan: VmPlan, { executable, id, network, mode }: Vm): void {
   program.step("umask", [0], "umask");
   startFirst(program, plan);
   joinControlGroups(program, plan);
@@ -54,7 +57,8 @@ export function vmSteps(program: Program, plan: VmPlan, { executable, id, networ
   program.step("umask", [0o022], "umask");
   program.step("close_range", [3, REPORT_FD, 4], "hide descriptors");
   program.step("close_range", [READY_FD + 1, 0xffffffff, 4], "hide descriptors");
-  const command = ["run", `--bundle=${bundleDir(plan.dir)}`, `--pass-fd=${READY_FD}:${READY_FD}`, id];
+  const own = { run: `--pass-fd=${READY_FD}:${READY_FD}`, restore: `--image-path=${plan.dir}/${MEMORY_DIR}` };
+  const command = [mode, `--bundle=${bundleDir(plan.dir)}`, own[mode], id];
   const argv = program.texts(runscArguments(network, command));
   program.step("execve", [executable, argv, program.texts(ENVIRONMENT)], "start runsc");
 }

@@ -152,7 +152,10 @@ async function tryGrade(machine: Machine, grade: Grade, image: ResolvedImage, ru
     env: ["PATH=/usr/bin:/bin"],
   };
   try {
-    const steps = stepsOf(plan, runsc === undefined ? null : { executable: runsc, id: "trial", network: "none" });
+    const steps = stepsOf(
+      plan,
+      runsc === undefined ? null : { executable: runsc, id: "trial", network: "none", mode: "run" },
+    );
     const report = await machine.spawner.start(steps, () => false, AbortSignal.timeout(TRIAL_WAIT_MS));
     if (report.failure) return failureOf("a trial", report, "").message;
     // The exit file is written a moment after the last reporting process has ended.

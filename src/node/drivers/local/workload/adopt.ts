@@ -17,7 +17,7 @@ export async function adopt(context: WorkloadContext, dir: string, cgroups: Cgro
     const workload = new Workload(context, folder, record ?? remains(id, cgroups));
     if (record?.phase === "ready" && record.uid !== null) {
       await workload.endIfKilled();
-      if (workload.alive) await workload.open();
+      if (workload.alive && !record.hibernated) await workload.open();
       kept.push(workload);
       continue;
     }

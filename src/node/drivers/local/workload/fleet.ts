@@ -11,6 +11,7 @@ import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { DestroyOptions } from "../../../driver.ts";
 import type { Grade, Limits, NetworkClass } from "../../../workload.ts";
 import { Gate } from "../../common/serial.ts";
+import { daemonAnswers, MEMORY_DIR } from "../gvisor/memory.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import { createCgroup } from "../machine/cgroup.ts";
 import { idBaseOf } from "../machine/machine.ts";
@@ -18,9 +19,9 @@ import { type LiveRoot, rootSizeMb } from "../storage/root-disks.ts";
 import { Tasks } from "../tasks/tasks.ts";
 import { adopt } from "./adopt.ts";
 import { onBase } from "./base-below.ts";
-import { type Launch, launch } from "./launch.ts";
+import { type Launch, launch, relaunch } from "./launch.ts";
 import { launchPlain, plainHome } from "./launch-plain.ts";
-import type { RootPart } from "./launch-program.ts";
+import type { HostMount, RootPart } from "./launch-program.ts";
 import type { Order } from "./order.ts";
 import { Pool } from "./pool.ts";
 import { RECORD_FORMAT, type WorkloadRecord } from "./record.ts";
@@ -173,6 +174,24 @@ export class Fleet {
     }
     this.#byUid.set(spec.uid, workload);
     return workload;
+  }
+
+  /** Brings back a workload whose memory lies on disk. One that cannot be brought back has ended, and keeps its files. */
+  async wake(workload: Workload, mounts: HostMount[]): Promise<void> {
+    const { machine, disks } = this.#options.context;
+    const { record, dir } = workload;
+    for (const name of ["exit", "pid"]) await removeTree(join(dir, name));
+    record.cgroup = createCgroup(machine.cgroups, record.id);
+    delete record.hibernated;
+    try {
+      await this.#gate.run(() => relaunch(machine, { dir, record, mounts, disks }, () => workload.open()));
+      await daemonAnswers(dir, () => workload.alive);
+    } catch (error) {
+      await workload.halt(0);
+      throw error;
+    }
+    await removeTree(join(dir, MEMORY_DIR));
+    disks?.watch();
   }
 
   async remove(workload: Workload, graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {

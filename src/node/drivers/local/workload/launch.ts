@@ -7,6 +7,7 @@ import { type Exec, PIDS_DEFAULT } from "../../../workload.ts";
 import { BIN_DIR, daemonConfig, HOST_DIR, INIT_ARGV, INIT_ENV, noteEnd } from "../../common/daemon-config.ts";
 import type { Program } from "../calls/program.ts";
 import { failureOf, READY_FD, type Report } from "../calls/spawner.ts";
+import { mayWake } from "../gvisor/memory.ts";
 import { stepsOf } from "../gvisor/steps.ts";
 import type { Vm } from "../gvisor/vm-program.ts";
 import type { ResolvedImage } from "../images/images.ts";
@@ -31,6 +32,9 @@ export interface Launch {
   ownNames?: boolean;
 }
 
+/** Enough to start a workload again as it was. */
+export type Relaunch = Pick<Launch, "dir" | "record" | "mounts" | "disks">;
+
 /** Time from spawn to a listening daemon. Measured 30 ms; the rest is for a machine under heavy load. */
 const READY_WAIT_MS = 30_000;
 
@@ -47,9 +51,26 @@ export async function launch(
   await openDoors();
   writeConfig(launching, configOf(launching));
   noteEnd(dir, launching.exec);
-  const plan = planOf(machine, launching);
-  const { pid, watcher } = await withDisk(launching, plan, (full) =>
-    ready(machine, launching, stepsOf(full, vmOf(machine, record)), signal),
+  await start(machine, launching, "run", isReady, signal);
+}
+
+/** Starts a workload from its memory on disk; resolves when its processes are there. */
+export async function relaunch(machine: Machine, launching: Relaunch, openDoors: () => Promise<void>): Promise<void> {
+  mayWake(launching.dir);
+  await openDoors();
+  await start(machine, launching, "restore", ({ pid }) => pid !== null);
+}
+
+async function start(
+  machine: Machine,
+  launching: Relaunch,
+  mode: Vm["mode"],
+  enough: (report: Report) => boolean,
+  signal?: AbortSignal,
+): Promise<void> {
+  const { dir, record } = launching;
+  const { pid, watcher } = await withDisk(launching, planOf(machine, launching), (full) =>
+    ready(machine, launching, { steps: stepsOf(full, vmOf(machine, record, mode)), enough }, signal),
   );
   record.pid = pid;
   record.startTime = processStart(pid) ?? "";
@@ -61,7 +82,7 @@ export async function launch(
 
 /** Starts with the disk of the workload, where it has one; again when another program took the loop device first. */
 async function withDisk<T>(
-  { dir, record, disks }: Launch,
+  { dir, record, disks }: Relaunch,
   plan: LaunchPlan,
   start: (plan: LaunchPlan) => Promise<T>,
 ): Promise<T> {
@@ -99,7 +120,7 @@ export function writeConfig({ dir, record }: Launch, config: SandboxdConfig): vo
  */
 export const RESERVED_MB = 2560;
 
-function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
+function planOf(machine: Machine, { dir, record, mounts }: Relaunch): LaunchPlan {
   const { limits } = machine.cgroups;
   return {
     identity: identityFor(machine, record.idBase),
@@ -123,10 +144,10 @@ function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
   };
 }
 
-function vmOf({ runsc }: Machine, { grade, id }: WorkloadRecord): Vm | null {
+function vmOf({ runsc }: Machine, { grade, id }: WorkloadRecord, mode: Vm["mode"]): Vm | null {
   if (grade !== "vm-like") return null;
   if (runsc === null) throw new PlatformError("unavailable", "The workload runs in gVisor, which is not there now.");
-  return { executable: runsc, id, network: "none" };
+  return { executable: runsc, id, network: "none", mode };
 }
 
 /** The daemon's configuration: root inside can become another user only where ids are mapped. */
@@ -144,22 +165,29 @@ const configOf = ({ record, image, env, workDir, exec, ownNames }: Launch): Sand
     readyFd: READY_FD,
   });
 
-/** Resolves once the daemon has reported READY. */
+interface Starting {
+  steps: (program: Program) => void;
+  /** Whether the report says that the workload has started. */
+  enough: (report: Report) => boolean;
+}
+
+const isReady = ({ pid, ready }: Report): boolean => pid !== null && ready;
+
+/** Resolves once the program has reported enough. */
 async function ready(
   { spawner }: Machine,
-  { dir, record }: Launch,
-  fill: (program: Program) => void,
+  { dir, record }: Relaunch,
+  { steps, enough }: Starting,
   signal?: AbortSignal,
 ): Promise<{ pid: number; watcher: number }> {
   const limit = AbortSignal.timeout(READY_WAIT_MS);
   const either = signal ? AbortSignal.any([signal, limit]) : limit;
-  const enough = ({ pid, ready }: Report): boolean => pid !== null && ready;
-  const report = await spawner.start(fill, enough, either).catch((error) => {
+  const report = await spawner.start(steps, enough, either).catch((error) => {
     throw limit.aborted ? tooSlow() : error;
   });
   const { pid, watcher, failure } = report;
   // A short command may end before the daemon is ready; its exit is recorded.
-  const started = report.ready || (record.command && !failure);
+  const started = enough(report) || (record.command && !failure);
   if (!started || pid === null || watcher === null) {
     throw failureOf("The workload's start", report, tailOf(join(dir, "init.log")));
   }

@@ -40,6 +40,8 @@ export interface WorkloadRecord {
   ended?: boolean;
   /** See `Observed.otherBase`. */
   otherBase?: boolean;
+  /** Its processes and memory lie in the folder `memory`, and nothing of it runs. */
+  hibernated?: true;
   /** Pid of its first process. */
   pid: number;
   /** Identifies the process together with the pid; see `processStart`. */

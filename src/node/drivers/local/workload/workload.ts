@@ -22,6 +22,7 @@ import { EGRESS_SOCKET, saveDrives, setEnd } from "../../common/daemon-config.ts
 import { openDoor } from "../../common/doors.ts";
 import { readOutputFile } from "../../common/output-file.ts";
 import { guestLimits } from "../gvisor/guest-limits.ts";
+import { MEMORY_DIR, writeMemory } from "../gvisor/memory.ts";
 import {
   cgroupStats,
   freezeCgroup,
@@ -108,6 +109,7 @@ export class Workload {
   /** True until the exit is recorded, or no process is left to record it. */
   get alive(): boolean {
     const { record } = this;
+    if (record.hibernated) return true;
     if (!isOfThisBoot(record)) return false;
     return isAlive(record) || (isAlive(record.watcher) && readExit(this.dir) === null);
   }
@@ -132,7 +134,7 @@ export class Workload {
       state: alive ? (!untouched && this.#frozen() ? "frozen" : "running") : "exited",
       grade: record.grade,
       endpoint: { kind: "unix", node, dir: join(dir, "run") },
-      ...(alive ? { pid: record.pid } : {}),
+      ...(record.hibernated ? { hibernated: true } : alive ? { pid: record.pid } : {}),
       limits: record.limits,
       mounts: record.mounts,
       createdAt: record.createdAt,
@@ -140,7 +142,7 @@ export class Workload {
       ...(record.log ? { log: record.log } : {}),
       ...(exit?.exitCode === undefined ? {} : { exitCode: exit.exitCode }),
       ...(signal === undefined ? {} : { exitSignal: SIGNAL_NAMES.get(signal) ?? String(signal) }),
-      oom: !(alive && untouched) && oomKills(record.cgroup) > 0,
+      oom: !(alive && untouched) && !record.hibernated && oomKills(record.cgroup) > 0,
       ...(alive ? {} : endedBy(record)),
       ...(record.otherBase ? { otherBase: true } : {}),
     };
@@ -208,6 +210,7 @@ export class Workload {
   async setFrozen(frozen: boolean): Promise<Observed> {
     this.#mustLive();
     const { record } = this;
+    if (record.hibernated) return this.observe(); // `Fleet.wake` brings it back
     if (!frozen && this.#stands) {
       this.#stands = false;
       this.#context.disks?.look(); // so that its root has room when it goes on
@@ -258,6 +261,7 @@ export class Workload {
 
   stats(): Stats {
     this.#mustLive();
+    if (this.record.hibernated) return { memoryBytes: 0, cpuMs: 0, pids: 0 };
     const counted = cgroupStats(this.record.cgroup);
     const traffic = natFor(this.#context, this.record)?.traffic(this.record.slot);
     return { ...(isWhole(counted) ? counted : { ...processStats(this.record.pid), ...counted }), ...traffic };
@@ -311,6 +315,8 @@ export class Workload {
 
   async #end(graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
     this.closeDoors();
+    if (this.record.hibernated) delete this.record.hibernated;
+    await removeTree(join(this.dir, MEMORY_DIR));
     if (this.record.pid === 0) Object.assign(this.record, findProcess(this.dir));
     if (this.alive) {
       if (graceMs > 0) {
@@ -346,15 +352,39 @@ export class Workload {
   }
 
   #hold(limits: Limits): void {
+    if (this.record.hibernated) return; // it has no control group until it wakes
     setCgroupLimits(this.record.cgroup, this.record.grade === "vm-like" ? guestLimits(limits) : limits);
   }
 
   #frozen(): boolean {
-    return isFrozen(this.record.cgroup) ?? isStopped(this.record.pid);
+    return this.record.hibernated === true || (isFrozen(this.record.cgroup) ?? isStopped(this.record.pid));
   }
 
   #mustLive(): void {
     if (!this.alive) throw new PlatformError("conflict", "The workload has ended.");
+  }
+
+  /** Writes its memory to disk, and leaves nothing running. */
+  async hibernate(runsc: string): Promise<Observed> {
+    this.#mustLive();
+    const { record, dir } = this;
+    if (record.hibernated) return this.observe();
+    const wasFrozen = this.#frozen();
+    if (wasFrozen) await this.setFrozen(false);
+    try {
+      const processes = (): number[] => processesIn(record.cgroup);
+      await writeMemory({ runsc, id: record.id, pid: record.pid, dir, processes });
+    } catch (error) {
+      if (wasFrozen && this.alive) await this.setFrozen(true);
+      throw error;
+    }
+    this.closeDoors();
+    await this.#gone();
+    await removeCgroup(record.cgroup);
+    Object.assign(record, { pid: 0, startTime: "", watcher: { pid: 0, startTime: "" }, hibernated: true });
+    delete record.disk?.device;
+    saveRecord(dir, record);
+    return this.observe();
   }
 
   #setMounts(mounts: Mount[]): void {

@@ -1,0 +1,25 @@
+/** Sleep on disk, of workloads in gVisor. */
+import { after, before, suite, test } from "node:test";
+import { type Harness, newUid } from "../../src/node/conformance/harness.ts";
+import { hibernation } from "../../src/node/conformance/hibernation.ts";
+import { localCandidate, localDriverMissing } from "../local/machine.ts";
+import { RUNSC_MISSING, testRunsc } from "./binary.ts";
+
+const runsc = localDriverMissing ? null : testRunsc();
+if (runsc === null) test("sleep on disk", { skip: RUNSC_MISSING }, () => {});
+else
+  suite("sleep on disk", { timeout: 540_000 }, () => {
+    let harness: Harness;
+    before(async () => {
+      harness = await localCandidate({ runsc, outbound: "proxy", poolSize: 0 }).open();
+    });
+    after(() => harness.dispose());
+    const limits = { memoryMb: 256, cpus: 1 };
+    hibernation(
+      () => harness,
+      (more = {}) => ({
+        ...{ uid: newUid(), name: "box", image: harness.image, env: {}, limits, network: "closed" },
+        ...more,
+      }),
+    );
+  });
