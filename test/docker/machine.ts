@@ -73,7 +73,7 @@ export class DockerMachine {
 }
 
 export const dockerCandidate = (bench: () => Bench): Candidate => ({
-  capabilities: CAPABILITY_NAMES.filter((name) => name !== "hotMounts" && name !== "building"),
+  capabilities: CAPABILITY_NAMES.filter((name) => !["hotMounts", "building", "hibernation"].includes(name)),
   open: () => harness(bench(), {}),
 });
 

@@ -48,7 +48,11 @@ test("everything else works: drives, sandboxes and their end", async () => {
 
 test("the configuration says what the driver lacks", async () => {
   const { body } = await platform.call("GET", "/configuration");
-  const words = ["freezing: sandboxes never go to standby", "snapshots", "volumes", "building of images"];
+  const words = [
+    "freezing: sandboxes never go to standby",
+    "sleep on disk: the memory of a sandbox in standby stays in use",
+    ...["snapshots", "volumes", "building of images"],
+  ];
   const lacks = words.map(without);
   assert.deepEqual(body.regions[0].isolation.missing.slice(-lacks.length), lacks);
 });

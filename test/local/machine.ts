@@ -66,6 +66,7 @@ export class LocalMachine {
       sandboxd: await sandboxdBinary(),
       nodeBinary: realpathSync(process.execPath),
       node: "here",
+      runsc: "/nonexistent/runsc", // suites of gVisor name theirs
       onWarning: (message, fields) => this.warnings.push({ message, fields }),
       ...options,
     });
