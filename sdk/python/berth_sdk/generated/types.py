@@ -1930,6 +1930,8 @@ class SandboxInputSpecLifecycle(TypedDict):
     expirationPolicies: NotRequired[List[SandboxInputSpecLifecycleExpirationPolicies]]
     #: When its node is lost: wait for the node (default), or start anew on another node, with the files of the image.
     onNodeLoss: NotRequired[Literal["wait", "recreate"]]
+    #: Time in standby after which its memory is written to disk, such as 1h; needs isolation vm-like.
+    hibernateAfter: NotRequired[str]
     #: How long a record stays after its end; default 5m.
     terminatedRetention: NotRequired[str]
 

@@ -3824,6 +3824,8 @@ export interface SandboxInput {
       }[] | undefined;
       /** When its node is lost: wait for the node (default), or start anew on another node, with the files of the image. */
       onNodeLoss?: "wait" | "recreate" | undefined;
+      /** Time in standby after which its memory is written to disk, such as 1h; needs isolation vm-like. */
+      hibernateAfter?: string | undefined;
       /** How long a record stays after its end; default 5m. */
       terminatedRetention?: string | undefined;
     } | undefined;
@@ -3966,6 +3968,8 @@ export interface SandboxRecord {
       }[] | undefined;
       /** When its node is lost: wait for the node (default), or start anew on another node, with the files of the image. */
       onNodeLoss?: "wait" | "recreate" | undefined;
+      /** Time in standby after which its memory is written to disk, such as 1h; needs isolation vm-like. */
+      hibernateAfter?: string | undefined;
       /** How long a record stays after its end; default 5m. */
       terminatedRetention?: string | undefined;
     } | undefined;

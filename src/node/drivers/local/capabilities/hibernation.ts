@@ -21,7 +21,7 @@ export class LocalHibernation implements Hibernation {
     return this.#serial.run(uid, async () => {
       const workload = this.#fleet.known(uid);
       if (workload.record.grade !== "vm-like" || this.#runsc === null) throw needsGuest(workload.record.grade);
-      return workload.hibernate(this.#runsc);
+      return workload.hibernate();
     });
   }
 }

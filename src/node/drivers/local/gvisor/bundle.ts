@@ -3,13 +3,17 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CAP } from "../calls/syscalls.ts";
 import { ID_COUNT, type LaunchPlan, type MappedIdentity } from "../workload/launch-program.ts";
-import { mountDir, ROOT_DIR, TEMP_DIR } from "./vm-stage.ts";
+import { mountDir, STAGE } from "./vm-stage.ts";
 
 export const bundleDir = (dir: string): string => join(dir, "bundle");
+/** Holds the memory of the workload while it sleeps on disk. */
+export const memoryDir = (dir: string): string => join(dir, "memory");
+/** Below that folder, the memory as a whole. */
+export const WHOLE = "whole";
 
 export function writeBundle(plan: VmPlan): void {
   const dir = bundleDir(plan.dir);
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  for (const each of [dir, memoryDir(plan.dir)]) mkdirSync(each, { recursive: true, mode: 0o700 });
   writeFileSync(join(dir, "config.json"), JSON.stringify(bundleOf(plan)));
 }
 
@@ -27,13 +31,13 @@ function bundleOf({ identity, argv, env, hostname, shared, mounts, memoryMb }: V
   return {
     ociVersion: "1.0.2",
     process: { user: { uid: 0, gid: 0 }, args: argv, env, cwd: "/", capabilities, noNewPrivileges: true },
-    root: { path: ROOT_DIR, readonly: false },
+    root: { path: STAGE.root, readonly: false },
     hostname,
     mounts: [
       { destination: "/proc", type: "proc", source: "proc" },
       { destination: "/dev/shm", type: "tmpfs", source: "tmpfs", options: ["mode=1777", `size=${memoryMb >> 1}m`] },
       // Without a mount of its own runsc puts an empty /tmp into memory, which ends with the sandbox.
-      bind(TEMP_DIR, "/tmp", false),
+      bind(STAGE.temp, "/tmp", false),
       ...[...shared.map(({ at, readOnly }) => ({ path: at, readOnly })), ...mounts].map(({ path, readOnly }, index) =>
         bind(mountDir(index), path, readOnly),
       ),

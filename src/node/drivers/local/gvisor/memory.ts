@@ -12,23 +12,22 @@ import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { CONTROL, SANDBOX_FILES, SANDBOX_RUN_DIR } from "../../../../contract/sandbox-wire.ts";
+import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Endpoint } from "../../../dial/endpoint.ts";
 import { callControl } from "../../common/control.ts";
+import { memoryDir, WHOLE } from "./bundle.ts";
 import { runscArguments } from "./runsc.ts";
 import { STAGE } from "./vm-stage.ts";
 
 const run = promisify(execFile);
 
-/** Folder of the workload that holds its memory while it sleeps. */
-export const MEMORY_DIR = "memory";
-const UNFINISHED = "memory.new";
+const UNFINISHED = "new";
 /** Time for the daemon to close its sockets, or to open them again; usually milliseconds. */
 const DAEMON_WAIT_MS = 30_000;
 const LOOK_MS = 10;
 const OWN_SOCKETS = [SANDBOX_FILES.api, SANDBOX_FILES.ports, SANDBOX_FILES.control] as readonly string[];
 
 interface Sleeper {
-  runsc: string;
   id: string;
   /** The first process of the workload. */
   pid: number;
@@ -37,26 +36,29 @@ interface Sleeper {
   processes(): number[];
 }
 
-/** When it resolves, the workload ends and its memory is in MEMORY_DIR. When it rejects before that, the workload goes on. */
+/** When it resolves, the workload ends and its memory is on disk. When it rejects before that, the workload goes on. */
 export async function writeMemory(sleeper: Sleeper): Promise<void> {
-  const { dir, pid, id, runsc } = sleeper;
+  const { dir, pid, id } = sleeper;
   writeFileSync(asleepFile(dir), "");
   try {
     await callControl(endpointOf(dir), CONTROL.sleep, {}).catch((cause) => {
       throw new PlatformError("conflict", "Something is connected to the workload.", { cause });
     });
     await socketsClosed(sleeper);
-    const target = join(dir, UNFINISHED);
+    const target = join(memoryDir(dir), UNFINISHED);
     rmSync(target, { recursive: true, force: true });
     mkdirSync(target, { mode: 0o700 });
-    const [, ...words] = runscArguments("none", ["checkpoint", `--image-path=${target}`, id]);
-    await run("nsenter", ["-t", String(pid), "-m", "-p", "-n", "--", runsc, ...words]);
-    renameSync(target, join(dir, MEMORY_DIR));
+    const [, ...words] = runscArguments("none", ["checkpoint", `--image-path=${STAGE.memory}/${UNFINISHED}`, id]);
+    await run("nsenter", ["-t", String(pid), "-m", "-p", "-n", "--", STAGE.runsc, ...words]);
+    renameSync(target, join(memoryDir(dir), WHOLE));
   } catch (error) {
     rmSync(asleepFile(dir), { force: true });
     throw error instanceof PlatformError ? error : notWritten(error);
   }
 }
+
+/** Removes the memory of a workload that runs again, or has ended. */
+export const forgetMemory = (dir: string): Promise<void> => removeTree(join(memoryDir(dir), WHOLE));
 
 /** The workload may open its sockets as soon as it runs again. */
 export const mayWake = (dir: string): void => rmSync(asleepFile(dir), { force: true });
@@ -97,7 +99,7 @@ async function socketsClosed({ dir, processes }: Sleeper): Promise<void> {
 function boundSockets(pid: number): string[] {
   const lines = readTable(pid).trim().split("\n").slice(1);
   const paths = lines.map((line) => line.trim().split(/\s+/)[7] ?? "");
-  return paths.filter((path) => path !== "" && !path.startsWith("@") && !path.startsWith(`${STAGE}/s/`));
+  return paths.filter((path) => path !== "" && !path.startsWith("@") && !path.startsWith(`${STAGE.state}/`));
 }
 
 function readTable(pid: number): string {

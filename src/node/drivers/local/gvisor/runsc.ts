@@ -21,9 +21,6 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Folder of runsc's own state, seen only in the mount namespace of the workload. */
-export const STATE_DIR = `${STAGE}/s`;
-
 /**
  *   overlay2=none      what is written goes to the files of the workload, which outlive it and can be copied
  *   host-uds=all       the daemon's sockets in the shared folder, and the platform's doors
@@ -36,7 +33,7 @@ export type VmNetwork = "sandbox" | "none";
 
 export const runscArguments = (network: VmNetwork, command: string[]): string[] => [
   NAME,
-  `--root=${STATE_DIR}`,
+  `--root=${STAGE.state}`,
   `--network=${network}`,
   ...FLAGS,
   ...command,

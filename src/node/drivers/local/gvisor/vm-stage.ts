@@ -1,11 +1,17 @@
 /**
- * Mount point of the stage. It has to be a folder that exists on every Linux, that no data folder lies in, and that the
- * workload's unprivileged user may reach; its path is short, because a socket of runsc lies below. In the private mount
- * namespace of the workload nobody needs the control groups that it hides.
+ * The root of runsc itself: a small file system that holds the files of the workload, its mounts, and nothing else of
+ * the machine. Paths are as runsc sees them; they are short, because a socket of runsc lies below.
  */
-export const STAGE = "/sys/fs/cgroup";
+export const STAGE = {
+  /** The root of the workload, and its /tmp. */
+  root: "/r",
+  temp: "/t",
+  /** State of runsc. */
+  state: "/s",
+  bundle: "/b",
+  /** The memory of a workload that sleeps on disk. */
+  memory: "/memory",
+  runsc: "/runsc",
+} as const;
 
-/** The root of the workload on the stage, and where its mounts are. */
-export const ROOT_DIR = `${STAGE}/r`;
-export const TEMP_DIR = `${STAGE}/t`;
-export const mountDir = (index: number): string => `${STAGE}/m${index}`;
+export const mountDir = (index: number): string => `/m${index}`;

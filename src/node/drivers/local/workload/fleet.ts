@@ -11,7 +11,7 @@ import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { DestroyOptions } from "../../../driver.ts";
 import type { Grade, Limits, NetworkClass } from "../../../workload.ts";
 import { Gate } from "../../common/serial.ts";
-import { daemonAnswers, MEMORY_DIR } from "../gvisor/memory.ts";
+import { daemonAnswers, forgetMemory } from "../gvisor/memory.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import { createCgroup } from "../machine/cgroup.ts";
 import { idBaseOf } from "../machine/machine.ts";
@@ -190,7 +190,7 @@ export class Fleet {
       await workload.halt(0);
       throw error;
     }
-    await removeTree(join(dir, MEMORY_DIR));
+    await forgetMemory(dir);
     disks?.watch();
   }
 

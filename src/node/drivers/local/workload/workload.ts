@@ -22,7 +22,7 @@ import { EGRESS_SOCKET, saveDrives, setEnd } from "../../common/daemon-config.ts
 import { openDoor } from "../../common/doors.ts";
 import { readOutputFile } from "../../common/output-file.ts";
 import { guestLimits } from "../gvisor/guest-limits.ts";
-import { MEMORY_DIR, writeMemory } from "../gvisor/memory.ts";
+import { forgetMemory, writeMemory } from "../gvisor/memory.ts";
 import {
   cgroupStats,
   freezeCgroup,
@@ -316,7 +316,7 @@ export class Workload {
   async #end(graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
     this.closeDoors();
     if (this.record.hibernated) delete this.record.hibernated;
-    await removeTree(join(this.dir, MEMORY_DIR));
+    await forgetMemory(this.dir);
     if (this.record.pid === 0) Object.assign(this.record, findProcess(this.dir));
     if (this.alive) {
       if (graceMs > 0) {
@@ -365,7 +365,7 @@ export class Workload {
   }
 
   /** Writes its memory to disk, and leaves nothing running. */
-  async hibernate(runsc: string): Promise<Observed> {
+  async hibernate(): Promise<Observed> {
     this.#mustLive();
     const { record, dir } = this;
     if (record.hibernated) return this.observe();
@@ -373,7 +373,7 @@ export class Workload {
     if (wasFrozen) await this.setFrozen(false);
     try {
       const processes = (): number[] => processesIn(record.cgroup);
-      await writeMemory({ runsc, id: record.id, pid: record.pid, dir, processes });
+      await writeMemory({ id: record.id, pid: record.pid, dir, processes });
     } catch (error) {
       if (wasFrozen && this.alive) await this.setFrozen(true);
       throw error;
