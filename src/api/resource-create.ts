@@ -41,7 +41,7 @@ export async function create(behaviour: Behaviour, call: Call, deps: Platform): 
   const preparing = behaviour.prepare?.(input, context);
   if (preparing) await preparing;
   const idle = kind.revisions ? dropChoice(input) : [];
-  keepMasked(input, kind.secrets, {});
+  keepMasked(input, kind.secrets, {}, {});
   const slot = behaviour.slot?.(input);
   const links = linksFor(behaviour, input, call);
   Object.assign(state, openUpload(behaviour, call, null, deps));

@@ -226,6 +226,12 @@ interface Replaced {
   prepared: Outlook | undefined;
 }
 
+const writeAgain = (key: string): PlatformError =>
+  new PlatformError(
+    "bad_request",
+    `${key.slice(1).replaceAll("/", ".")}: is masked, and no entry with these destinations has a stored secret. Write the secret itself.`,
+  );
+
 function replacement(
   behaviour: Behaviour,
   draft: Input,
@@ -236,7 +242,8 @@ function replacement(
 ): Modification {
   const { kind } = behaviour;
   const stored = deps.store.resources.secretsOf(current);
-  keepMasked(draft, kind.secrets, stored);
+  const [lost] = keepMasked(draft, kind.secrets, stored, current);
+  if (lost !== undefined) throw writeAgain(lost);
   const secrets = extractSecrets(draft, kind.secrets);
   const { name: _name, ...metadata } = draft.metadata;
   // New code is a new revision, even where nothing else changes.

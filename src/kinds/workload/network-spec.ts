@@ -69,4 +69,4 @@ const egress = z.looseObject({
 /** Of a workload. */
 export const network = z.looseObject({ proxy: proxy.optional(), egress: egress.optional(), ...networkRules });
 
-export const networkSecrets = "spec.network.proxy.routing[].secrets.*";
+export const networkSecrets = "spec.network.proxy.routing[=destinations].secrets.*";

@@ -157,6 +157,12 @@ await onEachDatabase(
       const shown = await call("GET", "/sandboxes/networked?show_secrets=true");
       assert.equal(shown.body.spec.network.proxy.routing[0].secrets.k, MASK);
       await call("PUT", "/sandboxes/networked", { body: made });
+      // A secret that nobody can read must not be sent elsewhere by who writes its mask back.
+      const moved = structuredClone(made);
+      moved.spec.network.proxy.routing[0].destinations = ["evil.example.test"];
+      const refused = await call("PUT", "/sandboxes/networked", { body: moved });
+      assert.equal(refused.status, 400, JSON.stringify(refused.body));
+      assert.match(refused.body.message, /^spec\.network\.proxy\.routing\.0\.secrets\.k: is masked/);
       const stored = await store().resources.get(scope, "networked");
       assert.ok(stored);
       assert.deepEqual(Object.values(store().resources.secretsOf(stored)), ["hush"]);
