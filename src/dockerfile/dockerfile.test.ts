@@ -24,6 +24,19 @@ function plan(text: string, { args = {}, base = {}, target }: Given = {}): Stage
 const commandsIn = (planned: StagePlan): string[] =>
   planned.steps.flatMap((step) => (step.kind === "run" ? [step.argv.at(-1) ?? ""] : []));
 
+test("names that every object has are variables like others: unset, or set", () => {
+  const text = lines(
+    "FROM base",
+    "ARG constructor",
+    "ARG toString=mine",
+    "WORKDIR /x${constructor}${valueOf}/${toString}",
+  );
+  assert.equal(plan(text).config.workDir, "/x/mine");
+  assert.equal(plan(text, { args: { constructor: "given" } }).config.workDir, "/xgiven/mine");
+  for (const line of ["ENV __proto__=x", "LABEL __proto__=x", "ARG __proto__=x"])
+    assert.throws(() => plan(`FROM base\n${line}`), DockerfileRefused, line);
+});
+
 test("each instruction leads to its step or its part of the configuration", () => {
   const config = (text: string, given?: Given): BuildConfig => plan(`FROM base\n${text}`, given).config;
   const rows: [string, unknown, unknown][] = [

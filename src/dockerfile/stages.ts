@@ -1,4 +1,5 @@
 /** The stages of a Dockerfile, before anything is known of the images that they stand on. */
+import { ownValue } from "../lib/own-value.ts";
 import { DockerfileRefused, shown } from "./refusal.ts";
 import { type Instruction, readSource } from "./source.ts";
 import { expand, type Lookup, pairsOf, wordsOf } from "./words.ts";
@@ -38,7 +39,7 @@ export function readDockerfile(text: string, options: DockerfileOptions): Docker
   const platform = platformArgs(options.architecture);
   const globals: Record<string, string> = {};
   const stages: Stage[] = [];
-  const lookup: Lookup = (name) => globals[name] ?? platform[name];
+  const lookup: Lookup = (name) => ownValue(globals, name) ?? ownValue(platform, name);
   for (const instruction of instructions) {
     const { line, keyword } = instruction;
     const stage = stages.at(-1);
@@ -74,9 +75,10 @@ export function argumentsOf(
     ? pairsOf(text, { escapeChar, line }).map(([name, value]) => `${name}=${value}`)
     : wordsOf(text)) {
     const [, name = "", fallback] = /^([A-Za-z_]\w*)(?:=([\s\S]*))?$/.exec(word) ?? [];
-    if (name === "") throw new DockerfileRefused(line, `${shown(word)} is no name of an argument.`);
+    if (name === "" || name === "__proto__")
+      throw new DockerfileRefused(line, `${shown(word)} is no name of an argument.`);
     const value =
-      args[name] ?? (fallback === undefined ? lookup(name) : expand(fallback, { lookup, escapeChar, line }));
+      ownValue(args, name) ?? (fallback === undefined ? lookup(name) : expand(fallback, { lookup, escapeChar, line }));
     if (value !== undefined) values[name] = value;
   }
   return values;

@@ -2,7 +2,9 @@
  * The steps of one stage: the instructions that change files, with every variable replaced, and the configuration that
  * the others leave. Pure: the base image's configuration goes in, steps and the new configuration come out.
  */
+
 import { posix } from "node:path";
+import { ownValue } from "../lib/own-value.ts";
 import type { BuildConfig } from "./config.ts";
 import { type CopyStep, copyStep } from "./copy-step.ts";
 import { healthcheckOf } from "./healthcheck.ts";
@@ -120,7 +122,7 @@ const READERS: Record<string, Reader> = {
   ARG(instruction, progress, { dockerfile, options }) {
     const { globals, escapeChar } = dockerfile;
     const outer: Lookup = (name) =>
-      progress.config.env[name] ?? progress.args[name] ?? globals[name] ?? platformArgs(options.architecture)[name];
+      valueIn([progress.config.env, progress.args, globals, platformArgs(options.architecture)], name);
     Object.assign(progress.args, argumentsOf(instruction, { lookup: outer, escapeChar, args: options.args }));
     progress.usedArgs.push(...quotedWords(instruction.text, escapeChar).map((word) => word.replace(/=[\s\S]*/, "")));
   },
@@ -193,6 +195,10 @@ const READERS: Record<string, Reader> = {
   },
 };
 
+/** The value in the first of these records that has the name. */
+const valueIn = (records: readonly Readonly<Record<string, string>>[], name: string): string | undefined =>
+  records.map((record) => ownValue(record, name)).find((value) => value !== undefined);
+
 /** The values of ENV and ARG so far; ENV counts before ARG. */
 function readingOf({ line }: Instruction, progress: Progress, { dockerfile }: Surroundings): Reading {
   const { config, args } = progress;
@@ -201,7 +207,7 @@ function readingOf({ line }: Instruction, progress: Progress, { dockerfile }: Su
     if (progress.expandedChars > EXPANDED_ALL_MAX)
       throw new DockerfileRefused(line, "the words of the stage become too long together.");
   };
-  return { lookup: (name) => config.env[name] ?? args[name], escapeChar: dockerfile.escapeChar, line, spend };
+  return { lookup: (name) => valueIn([config.env, args], name), escapeChar: dockerfile.escapeChar, line, spend };
 }
 
 const expanded = (instruction: Instruction, progress: Progress, around: Surroundings): string =>
@@ -209,9 +215,13 @@ const expanded = (instruction: Instruction, progress: Progress, around: Surround
 
 function pairsIn(instruction: Instruction, progress: Progress, around: Surroundings): Record<string, string> {
   const reading = readingOf(instruction, progress, around);
-  return Object.fromEntries(
-    pairsOf(instruction.text, reading).map(([name, value]) => [expand(name, reading), expand(value, reading)]),
-  );
+  const pairs = pairsOf(instruction.text, reading).map(([name, value]) => [
+    expand(name, reading),
+    expand(value, reading),
+  ]);
+  if (pairs.some(([name]) => name === "__proto__"))
+    throw new DockerfileRefused(instruction.line, "'__proto__' is no name of a variable or a label.");
+  return Object.fromEntries(pairs);
 }
 
 /** The JSON form as it stands, the shell form behind the shell. */

@@ -1,4 +1,5 @@
 /** Builds an image from a Dockerfile: stage by stage, each step that changes files in a workload of its own. */
+
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PlatformError } from "../../contract/errors.ts";
@@ -13,6 +14,7 @@ import { type Dockerfile, neededStages, readDockerfile, stageNamed } from "../..
 import { type FolderStep, planStage, type Step } from "../../dockerfile/steps.ts";
 import { bytesText } from "../../lib/bytes-text.ts";
 import { randomWord } from "../../lib/ids.ts";
+import { ownValue } from "../../lib/own-value.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import type { Building } from "../capabilities/building.ts";
 import type { Drives } from "../capabilities/drives.ts";
@@ -313,7 +315,7 @@ class ImageBuild {
         const path = mount.from === null ? `/${mount.source.replace(/^\/+|\/+$/g, "")}` : "/000000/content";
         mounts.push({ source: { drive, ...(path === "/" ? {} : { path }) }, path: mount.target, readOnly: true });
       } else {
-        const value = secrets[mount.id];
+        const value = ownValue(secrets, mount.id);
         if (value === undefined && mount.required)
           throw new DockerfileRefused(step.line, `the build got no secret '${mount.id}'.`);
         if (value === undefined) continue;
