@@ -84,6 +84,7 @@ export const EVERY_KIND: readonly Specimen[] = [
     body: named("disk", { size: 16, template: "seed" }),
     change: renamed,
   },
+  { kind: "volumesnapshot", collection: "/volumes/disk/snapshots", body: { name: "before" } },
   { kind: "vpc", collection: "/vpcs", name: "net", body: named("net", {}) },
   { kind: "egressgateway", collection: "/vpcs/net/egressgateways", name: "out", body: named("out", {}) },
   {

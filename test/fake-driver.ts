@@ -185,7 +185,7 @@ export function fakeDriver(machine: FakeMachine): Driver {
   };
 }
 
-/** It builds no images: its workloads have no files of their own to make layers of. */
+/** No images are built and no volumes copied: there are no file systems to do it with. */
 function fakeCapabilities(machine: FakeMachine): Partial<Capabilities> {
   const { volumes, snapshots } = machine;
   const workload = (uid: string): FakeWorkload => known(machine.workloads, uid, "workload");

@@ -682,6 +682,32 @@ export const KINDS: readonly KindFacts[] = [
     }
   },
   {
+    "name": "volumesnapshot",
+    "plural": "volumesnapshots",
+    "summary": "The files of a volume at one moment",
+    "path": "/volumes/{volumeName}/snapshots",
+    "param": "snapshotId",
+    "within": "volume",
+    "verbs": [
+      "list",
+      "create"
+    ],
+    "paged": false,
+    "revisions": false,
+    "flat": "id",
+    "nameOptional": true,
+    "rights": {
+      "list": [
+        "volumes:list",
+        "member"
+      ],
+      "create": [
+        "volumes:update",
+        "member"
+      ]
+    }
+  },
+  {
     "name": "volumetemplate",
     "plural": "volumetemplates",
     "summary": "Files that new volumes start with, in versions",

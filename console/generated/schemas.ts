@@ -19,6 +19,7 @@ export const SCHEMAS: Readonly<Record<string, () => Promise<{ default: unknown }
   schedule: () => import("./schemas/schedule.json"),
   snapshot: () => import("./schemas/snapshot.json"),
   volume: () => import("./schemas/volume.json"),
+  volumesnapshot: () => import("./schemas/volumesnapshot.json"),
   volumetemplate: () => import("./schemas/volumetemplate.json"),
   vpc: () => import("./schemas/vpc.json"),
 };

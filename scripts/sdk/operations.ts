@@ -34,8 +34,8 @@ export interface SdkModel {
 }
 
 export function sdkModel(all: readonly Operation[]): SdkModel {
-  // The SDKs read answers that end.
-  const operations = all.filter(({ events }) => !events);
+  // The SDKs read answers of JSON that end.
+  const operations = all.filter(({ events, bytes }) => !events && !bytes);
   const types = new Map<string, SdkType>();
   const taken = new Set<string>();
   /** The first operation that uses a shape names it, with the first of the names that no other shape has. */

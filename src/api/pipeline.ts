@@ -51,6 +51,8 @@ export interface ApiAnswer {
   caller: Caller | null;
   /** The answer goes on as a stream of events; the body is null. */
   events?: OpenedStream;
+  /** The body of an operation that answers with bytes. */
+  bytes?: Readable;
 }
 
 export interface PipelineDeps {
@@ -138,7 +140,12 @@ export async function answer(
     if (!isTrial || entry.outcome === "denied") await deps.store.audit.record(entry);
     throw error;
   }
-  if (!isTold && !isTrial) await deps.store.audit.record(auditEntry(audited(), result));
+  try {
+    if (!isTold && !isTrial) await deps.store.audit.record(auditEntry(audited(), result));
+  } catch (error) {
+    result.bytes?.destroy();
+    throw error;
+  }
   return result;
 }
 
@@ -262,6 +269,8 @@ async function perform(
     throw new PlatformError("unknown_member", warnings.join(" "));
   if (operation.events)
     return { status, body: null, headers: answered, caller, stream: (await handle(call, deps)) as EventStream };
+  if (operation.bytes)
+    return { status, body: null, headers: answered, caller, bytes: (await handle(call, deps)) as Readable };
   const key =
     operation.method === "POST" && !isDryRun(operation, query) ? headerOf(headers, "idempotency-key") : undefined;
   const result = key === undefined ? await run(null) : await answerOnce(key, call, run, deps);

@@ -59,7 +59,9 @@ const JSON_TYPE = /^application\/json(?:;|$)/;
 
 export function createPlainEdge(options: PlainEdgeOptions): PlainEdge {
   const route = createOperationRoutes(
-    options.implementations.filter(({ operation, node }) => !operation.stream && !operation.events && !node),
+    options.implementations.filter(
+      ({ operation, node }) => !operation.stream && !operation.events && !operation.bytes && !node,
+    ),
   );
   const planOf = (head: PlainHead): Plan | null => {
     const { target } = head;

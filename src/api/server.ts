@@ -141,6 +141,10 @@ function addRoute(
         options.streams.serve(reply.raw, { "x-request-id": request.id, ...result.headers }, result.events);
         return reply;
       }
+      if (result.bytes) {
+        const type = operation.bytes ?? "application/octet-stream";
+        return reply.code(result.status).headers(result.headers).type(type).send(result.bytes);
+      }
       const reader = readerOf(result);
       if (!operation.mutates) requireRoom(options.unread, reader);
       reply.code(result.status).headers(result.headers);

@@ -21,6 +21,7 @@ import { REMOTE } from "./commands/options.ts";
 import { resourceCommands } from "./commands/resources.ts";
 import { sandboxVerbs } from "./commands/sandbox.ts";
 import { sessionCommands } from "./commands/session.ts";
+import { volumeVerbs } from "./commands/volume.ts";
 import { dataFolder, resolveConnection } from "./connection.ts";
 import { EXIT, EXIT_MEANING } from "./failure.ts";
 import { httpFetch } from "./http-fetch.ts";
@@ -55,6 +56,7 @@ const OWN_VERBS: Record<string, readonly CommandSpec[]> = {
   drive: driveVerbs,
   image: imageVerbs,
   sandbox: sandboxVerbs,
+  volume: volumeVerbs,
 };
 
 /** Adds a noun's own verbs to those of its operations; a verb of the same name replaces the operation's. */

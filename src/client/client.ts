@@ -86,6 +86,8 @@ export interface Client {
   items(operation: Operation, input?: CallInput): AsyncGenerator<unknown, void>;
   /** Yields the events of an operation that answers with a stream, until it ends or the signal is aborted. */
   events(operation: Operation, input?: CallInput): AsyncGenerator<ServerEvent, void>;
+  /** Yields the answer of an operation that answers with bytes. */
+  bytes(operation: Operation, input?: CallInput): AsyncGenerator<Uint8Array, void>;
 }
 
 export function createClient(options: ClientOptions): Client {
@@ -105,6 +107,11 @@ export function createClient(options: ClientOptions): Client {
     async *events(operation, input = {}) {
       const response = await request(url, operation, { ...input, timeoutMs: STREAM_MS_MAX }, options);
       if (response.status === 200) return yield* readEvents(response.body ?? []);
+      throw errorFromAnswer(response.status, response.headers, await readJson(response, url));
+    },
+    async *bytes(operation, input = {}) {
+      const response = await request(url, operation, { timeoutMs: STREAM_MS_MAX, ...input }, options);
+      if (response.status === 200) return yield* response.body ?? [];
       throw errorFromAnswer(response.status, response.headers, await readJson(response, url));
     },
   };
@@ -154,7 +161,7 @@ async function request(
     return await fetch(target, {
       method: operation.method,
       headers: {
-        accept: operation.events ? "text/event-stream" : "application/json",
+        accept: operation.events ? "text/event-stream" : (operation.bytes ?? "application/json"),
         "service-version": NEWEST_VERSION,
         ...(bearer ? { authorization: `Bearer ${bearer}` } : {}),
         ...(workspace ? { "x-service-workspace": workspace } : {}),

@@ -95,7 +95,7 @@ export async function storedMb(
 ): Promise<number | null> {
   const isElsewhere = owner.node !== null && owner.node !== settings.nodeId;
   // The node that has the files writes their size into the record.
-  if (isElsewhere && !("image" in stored))
+  if ("volumeCopy" in stored || (isElsewhere && !("image" in stored)))
     return typeof owner.state.storedMb === "number" ? owner.state.storedMb : null;
   const count = async (): Promise<number | null> => {
     if ("drive" in stored) return (await (await need(driver, "drives")).bytes(stored.drive)) ?? 0;

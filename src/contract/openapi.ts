@@ -74,7 +74,8 @@ function describeOperation(operation: Operation): Json {
   };
 }
 
-const contentOf = ({ events, response }: Operation): Json => {
+const contentOf = ({ events, bytes, response }: Operation): Json => {
+  if (bytes) return { [bytes]: { schema: BYTES } };
   const schema = schemaOf(response, "output");
   return events ? { "text/event-stream": { schema } } : json(schema);
 };

@@ -52,6 +52,8 @@ export interface OperationSpec<
   bodyBytesMax?: number;
   /** Media type of a body that the handler reads as a stream, without parsing. */
   stream?: string;
+  /** Media type of an answer of bytes, which the handler gives as a stream; `response` is not used. */
+  bytes?: string;
   /** The answer is a stream of server-sent events; `response` is the data of an event. */
   events?: true;
   response: Response;

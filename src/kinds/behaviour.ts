@@ -48,6 +48,8 @@ import { threadHandlers } from "./thread/handlers.ts";
 import { userHandlers } from "./user/handlers.ts";
 import { selfHandlers } from "./user/self-handlers.ts";
 import { volumeBehaviour } from "./volume/behaviour.ts";
+import { volumeHandlers } from "./volume/handlers.ts";
+import { volumeSnapshotBehaviour } from "./volume-snapshot/behaviour.ts";
 import { volumeTemplateBehaviour } from "./volume-template/behaviour.ts";
 import { vpcBehaviour } from "./vpc/behaviour.ts";
 import { watchHandlers } from "./watch/handlers.ts";
@@ -72,6 +74,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
   scheduleExecutionBehaviour,
   snapshotBehaviour,
   volumeBehaviour,
+  volumeSnapshotBehaviour,
   volumeTemplateBehaviour,
   vpcBehaviour,
 ];
@@ -106,6 +109,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...threadHandlers,
   ...selfHandlers,
   ...userHandlers,
+  ...volumeHandlers,
   ...watchHandlers,
   ...workspaceHandlers,
 ];

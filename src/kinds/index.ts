@@ -50,6 +50,9 @@ import { threadOperations } from "./thread/operations.ts";
 import { userOperations } from "./user/operations.ts";
 import { selfOperations } from "./user/self-operations.ts";
 import { volume } from "./volume/kind.ts";
+import { volumeOperations } from "./volume/operations.ts";
+import { volumeSnapshot } from "./volume-snapshot/kind.ts";
+import { volumeSnapshotDelete } from "./volume-snapshot/operations.ts";
 import { volumeTemplate } from "./volume-template/kind.ts";
 import { volumeTemplateVersionDelete } from "./volume-template/operations.ts";
 import { vpc } from "./vpc/kind.ts";
@@ -75,6 +78,7 @@ export const KINDS: readonly Kind[] = [
   scheduleExecution,
   snapshot,
   volume,
+  volumeSnapshot,
   volumeTemplate,
   vpc,
 ];
@@ -113,6 +117,8 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...threadOperations,
   ...selfOperations,
   ...userOperations,
+  ...volumeOperations,
+  volumeSnapshotDelete,
   volumeTemplateVersionDelete,
   ...watchOperations,
   ...workspaceOperations,

@@ -13,10 +13,20 @@ const KINDS_WITH_FILES: ReadonlySet<string> = new Set([
   "sandbox",
   "snapshot",
   "volume",
+  "volumesnapshot",
   "volumetemplate",
 ]);
 /** Further operations that write files. */
-const MORE: ReadonlySet<string> = new Set(["imageCreate", "imageLoad", "jobExecutionCreate", "sandboxFork"]);
+const MORE: ReadonlySet<string> = new Set([
+  "imageCreate",
+  "imageLoad",
+  "jobExecutionCreate",
+  "sandboxFork",
+  "volumeClone",
+  "volumeExport",
+  "volumeImport",
+  "volumeRestore",
+]);
 
 export const isNewWork = ({ id, kind = "", verb }: Operation): boolean =>
   MORE.has(id) || ((verb === "create" || verb === "update") && KINDS_WITH_FILES.has(kind));

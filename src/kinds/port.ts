@@ -258,6 +258,14 @@ export function implementEvents<Query extends z.ZodObject, Body extends z.ZodTyp
   return { operation: operation as unknown as Operation, handle: handle as Implementation["handle"] };
 }
 
+/** Like `implement`, for an operation that answers with bytes. An error of the stream cuts the answer off. */
+export function implementBytes<Query extends z.ZodObject, Body extends z.ZodType>(
+  operation: Operation<Query, Body>,
+  handle: (call: Call<z.output<Query>, z.output<Body>>, deps: Platform) => Promise<Readable>,
+): Implementation {
+  return { operation: operation as unknown as Operation, handle: handle as Implementation["handle"] };
+}
+
 /** The workspace of a call whose operation is about one. */
 export function workspaceOf({ workspace, operation }: Pick<Call, "workspace" | "operation">): Workspace {
   if (!workspace) throw new Error(`${operation.id} was called without a workspace`);

@@ -16,7 +16,9 @@ import type { Deps } from "./port.ts";
 import { neededBySandbox } from "./sandbox/build.ts";
 import { sandboxTasks } from "./sandbox/upkeep.ts";
 import { snapshotTasks } from "./snapshot/behaviour.ts";
+import { volumeTasks } from "./volume/measure.ts";
 import { neededByVolume } from "./volume/storage.ts";
+import { volumeSnapshotTasks } from "./volume-snapshot/behaviour.ts";
 import { neededByTemplate } from "./volume-template/versions.ts";
 import { neededByCode, sourcesOfCode, sweepBundles, sweepSharedBlobs } from "./workload/bundle.ts";
 import { resumeWorkspaceRemovals } from "./workspace/removal.ts";
@@ -93,6 +95,8 @@ export const kindTasks = (deps: Deps): KindTask[] => [
   { name: "sweep-certificates", everyMs: RECHECK_DOMAINS_MS, run: (signal) => sweepCertificates(deps, signal) },
   ...sandboxTasks(deps),
   ...snapshotTasks(deps),
+  ...volumeTasks(deps),
+  ...volumeSnapshotTasks(deps),
   ...imageTasks(deps),
   ...nodeTasks(deps),
   {

@@ -52,6 +52,7 @@ export const EXTRA_DIMENSIONS = {
   model_estimated_requests_count: { resourceType: "model", unit: "count" },
   model_cache_hits_count: { resourceType: "model", unit: "count" },
   model_provider_cost_usd: { resourceType: "model", unit: "usd" },
+  volume_snapshot_storage_gbs: { resourceType: "volume", unit: "gbs" },
   drive_storage_gbs: { resourceType: "drive", unit: "gbs" },
   sandbox_egress_gb: { resourceType: "sandbox", unit: "gb" },
   agent_egress_gb: { resourceType: "agent", unit: "gb" },

@@ -58,7 +58,7 @@ function suite(database: TestDatabase): void {
       runningSince: async (uid) => runs.get(uid) ?? null,
       storedMb: async (stored) => {
         if ("drive" in stored) return driveMb.get(stored.drive) ?? null;
-        return "snapshot" in stored ? 256 : stored.image === "base" ? 512 : null;
+        return "snapshot" in stored || "volumeCopy" in stored ? 256 : stored.image === "base" ? 512 : null;
       },
       traffic,
       onError: (error) => errors.push(error),

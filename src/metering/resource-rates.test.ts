@@ -43,6 +43,8 @@ test("what exists takes up room until it is on its way out", () => {
     [record("customdomain", { spec: { status: "pending" } }), null, { custom_domain_active_time_hours: 0 }],
     [record("sandbox"), 300, { sandbox_image_storage_gbs: 300 }],
     [record("snapshot"), 70, { sandbox_snapshot_storage_gbs: 70 }],
+    [record("volumesnapshot"), 70, { volume_snapshot_storage_gbs: 70 }],
+    [record("volumesnapshot", { deletedAt: 5 }), 70, { volume_snapshot_storage_gbs: 0 }],
     [record("snapshot", { deletedAt: 5 }), 70, { sandbox_snapshot_storage_gbs: 0 }],
     [record("job"), 300, { job_image_storage_gbs: 300 }],
     [record("function"), null, { mcp_server_image_storage_gbs: 0 }],

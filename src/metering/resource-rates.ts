@@ -10,7 +10,7 @@ export type Rates = Partial<Record<DimensionName, number>>;
 export type MeteredRecord = Pick<Resource, "kind" | "name" | "uid" | "spec" | "state" | "deletedAt" | "retired">;
 
 /** A part of a resource whose size only the machine knows. */
-export type Stored = { image: string } | { snapshot: string } | { drive: string };
+export type Stored = { image: string } | { snapshot: string } | { volumeCopy: string } | { drive: string };
 
 interface WorkloadMeters {
   /** Dimension of the memory limit of running replicas; frozen replicas use nothing. */
@@ -28,7 +28,7 @@ const WORKLOADS: Record<string, WorkloadMeters> = {
 };
 
 export const RUNNING_KINDS = Object.keys(WORKLOADS).filter((kind) => WORKLOADS[kind]?.compute);
-export const KEPT_KINDS = [...Object.keys(WORKLOADS), "snapshot", "volume", "drive", "customdomain"];
+export const KEPT_KINDS = [...Object.keys(WORKLOADS), "snapshot", "volume", "volumesnapshot", "drive", "customdomain"];
 
 /** The running and frozen replicas of a resource on all nodes. */
 export const instancesOf = ({ retired, state }: MeteredRecord): Instance[] =>
@@ -54,6 +54,8 @@ export function keptRates(record: MeteredRecord, storedMb: number | null): Rates
       return { sandbox_snapshot_storage_gbs: gone ? 0 : (storedMb ?? 0) };
     case "volume":
       return { volume_storage_gbs: gone ? 0 : sizeMb(record) };
+    case "volumesnapshot":
+      return { volume_snapshot_storage_gbs: gone ? 0 : (storedMb ?? 0) };
     case "drive":
       return { drive_storage_gbs: gone ? 0 : (storedMb ?? 0) };
     case "customdomain":
@@ -67,6 +69,7 @@ export function keptRates(record: MeteredRecord, storedMb: number | null): Rates
 export function storedOf({ kind, name, uid, spec, state }: MeteredRecord): Stored | null {
   if (kind === "drive") return { drive: uid };
   if (kind === "snapshot") return state.phase === "ready" ? { snapshot: name } : null;
+  if (kind === "volumesnapshot") return state.phase === "ready" ? { volumeCopy: name } : null;
   const image = WORKLOADS[kind] ? (spec.runtime as { image?: unknown } | undefined)?.image : null;
   return typeof image === "string" && image !== "" ? { image } : null;
 }

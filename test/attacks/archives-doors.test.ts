@@ -86,6 +86,28 @@ describe("doors for archives", { skip: machineSkip }, () => {
     canary.assertUntouched();
   });
 
+  test("files that are imported into a volume", async () => {
+    const { url, apiKey } = suite.platform();
+    assert.equal((await call("POST", "/volumes", { metadata: { name: "filled" }, spec: { size: 16 } })).status, 200);
+    const send = (archive: Buffer) =>
+      put(`${url}/v0/volumes/filled/import`, archive, {
+        authorization: `Bearer ${apiKey}`,
+        "content-type": "application/x-tar",
+      });
+    const bomb: [string, Buffer, RegExp] = [
+      "more than the volume holds",
+      gzipSync(tar([{ path: "big", content: Buffer.alloc(17 * 1024 * 1024).toString("latin1") }])),
+      /too large/,
+    ];
+    for (const [what, archive, reason] of [...hostileFiles, bomb]) {
+      const answer = await send(archive);
+      assert.equal(answer.status, 400, what);
+      assert.match(((await answer.json()) as { message: string }).message, reason, what);
+    }
+    assert.equal((await send(tar([{ path: "a.txt", content: "hello" }]))).status, 200, "a refusal leaves it empty");
+    canary.assertUntouched();
+  });
+
   test("the files of a sandbox that become a snapshot and another sandbox", async () => {
     await suite.create("origin");
     const made = await suite.exec(

@@ -34,16 +34,19 @@ export async function adoptUnowned(deps: Deps, machineName: string): Promise<num
 /** Tells whether this machine has the workload or the files of a resource. */
 async function contentsOf(driver: Driver): Promise<(resource: Resource) => Promise<boolean>> {
   const workloads = new Set((await driver.list().catch(() => [])).map(({ uid }) => uid));
-  const [volumes, drives, snapshots] = await Promise.all([
+  const [volumes, drives, snapshots, volumeCopies] = await Promise.all([
     driver.capability("volumes").catch(() => null),
     driver.capability("drives").catch(() => null),
     driver.capability("snapshots").catch(() => null),
+    driver.capability("volumeCopies").catch(() => null),
   ]);
-  const taken = new Set(((await snapshots?.list()) ?? []).map(({ id }) => id));
+  const taken = new Set(
+    [...((await snapshots?.list()) ?? []), ...((await volumeCopies?.list()) ?? [])].map(({ id }) => id),
+  );
   return async ({ kind, uid, parent, name, state }) => {
     if (kind === "volume") return (await volumes?.observe(uid)) != null;
     if (kind === "drive") return (await drives?.bytes(uid)) != null;
-    if (kind === "snapshot") return taken.has(name);
+    if (kind === "snapshot" || kind === "volumesnapshot") return taken.has(name);
     const { copies = [] } = state as { copies?: { uid: string }[] };
     return [uid, parent, ...copies.map((copy) => copy.uid)].some((one) => workloads.has(one));
   };

@@ -5,6 +5,7 @@ import type { Modification } from "../../store/resources/resources.ts";
 import { KINDS } from "../index.ts";
 import type { Platform } from "../port.ts";
 import { snapshot } from "../snapshot/kind.ts";
+import { volumeSnapshot } from "../volume-snapshot/kind.ts";
 import { PLACED_KINDS } from "./adopt.ts";
 import { noteLeftovers } from "./leftovers.ts";
 import { move } from "./lost.ts";
@@ -33,7 +34,7 @@ export async function giveUp(node: NodeInfo, actor: string, deps: Platform): Pro
 async function letGo(resource: Resource, why: string, deps: Platform): Promise<void> {
   const { store, nodes } = deps;
   const { workspace, uid, node, kind } = resource;
-  if (kind === snapshot.name) {
+  if (kind === snapshot.name || kind === volumeSnapshot.name) {
     await store.resources.delete(workspace, uid);
     return;
   }

@@ -2,8 +2,7 @@
  * Snapshots of sandboxes: the record is written first, then the driver saves the files. Unreferenced files are swept.
  */
 
-import { notFound, PlatformError } from "../../contract/errors.ts";
-import { randomWord } from "../../lib/ids.ts";
+import { notFound } from "../../contract/errors.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import { need, refuseWithout } from "../../node/capabilities/need.ts";
 import type { Resource } from "../../store/resources/resource.ts";
@@ -15,6 +14,7 @@ import { forkOf } from "../sandbox/fork-origin.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
 import { snapshot } from "./kind.ts";
 import { snapshotDelete } from "./operations.ts";
+import { newSnapshotId, phaseOf, reasonOf, type SnapshotState } from "./phase.ts";
 
 /**
  * How long a request waits for the copy. It is quick where the file system shares blocks, otherwise it depends on size.
@@ -23,21 +23,8 @@ const TAKE_WAIT_MS = 60 * SECOND_MS;
 const SWEEP_MS = MINUTE_MS;
 /** Age before the sweep removes unreferenced files: the record of fresh files may not have been written yet. */
 const UNNAMED_MAX_MS = 10 * MINUTE_MS;
-const REASON_MAX = 500;
 const PAGE = 500;
 const MB = 2 ** 20;
-
-interface SnapshotState {
-  phase?: "ready" | "failed";
-  error?: string;
-  /** For the server that meters storage, which may be another one. */
-  storedMb?: number;
-}
-
-export const newSnapshotId = (): string => `snap_${randomWord(20)}`;
-
-export const phaseOf = ({ state }: Resource): "pending" | "ready" | "failed" =>
-  (state as SnapshotState).phase ?? "pending";
 
 export const snapshotBehaviour: Behaviour = {
   kind: snapshot,
@@ -82,10 +69,6 @@ export const snapshotBehaviour: Behaviour = {
     }),
   ],
 };
-
-/** Only a PlatformError's message is meant for callers; other driver errors go to the log. */
-const reasonOf = (error: unknown): string =>
-  error instanceof PlatformError ? error.message.slice(0, REASON_MAX) : "The files could not be copied.";
 
 export const snapshotTasks = (deps: Deps): KindTask[] => [
   {

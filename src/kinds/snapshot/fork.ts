@@ -10,9 +10,9 @@ import type { ForkOrigin } from "../sandbox/fork-origin.ts";
 import { nodeOfSandbox } from "../sandbox/its-node.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
 import { forkToApplication } from "./application-fork.ts";
-import { newSnapshotId, phaseOf } from "./behaviour.ts";
 import { snapshot as snapshotKind } from "./kind.ts";
 import { sandboxFork } from "./operations.ts";
+import { newSnapshotId, phaseOf } from "./phase.ts";
 import { settled } from "./settled.ts";
 
 /** A fork may take over the name of a sandbox in one of these states. */

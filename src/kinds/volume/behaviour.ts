@@ -20,6 +20,8 @@ interface Gathered {
 export const volumeBehaviour: Behaviour = {
   kind: volume,
   reconciled: "on-delete",
+  // Its snapshots would be gone with it.
+  childrenFirst: true,
   reconciler: volumeReconciler,
   async prepare({ spec }, { call, current, deps, state }) {
     if (current) return;
@@ -48,7 +50,7 @@ export const volumeBehaviour: Behaviour = {
     const [user] = users.get(resource.name) ?? [];
     const isSized = typeof resource.state.sized === "boolean" ? resource.state.sized : sized;
     if (isSized !== null) wire.sized = isSized;
-    if (user) wire.state = { attachedTo: `${user.kind}:${user.name}` };
+    if (user) wire.state = { ...(wire.state as object), attachedTo: `${user.kind}:${user.name}` };
     if (resource.deletedAt !== null) wire.terminatedAt = toIso(resource.deletedAt);
   },
 };

@@ -16,7 +16,10 @@ export const volume = defineKind({
     template: z.string().max(128).optional(),
     infrastructureId: z.string().optional(),
   }),
-  state: z.object({ attachedTo: z.string().optional() }),
+  state: z.object({
+    attachedTo: z.string().optional(),
+    usedBytes: z.int().optional().describe("Space that its files take, measured every few minutes."),
+  }),
   extra: {
     terminatedAt: z.string().optional(),
     sized: z.boolean().optional().describe("False: the machine cannot enforce spec.size."),

@@ -7,6 +7,7 @@ import type { HotMounts } from "./hot-mounts.ts";
 import type { Images } from "./images.ts";
 import type { Snapshots } from "./snapshots.ts";
 import type { Unpacking } from "./unpacking.ts";
+import type { VolumeCopies } from "./volume-copies.ts";
 import type { Volumes } from "./volumes.ts";
 
 export interface Capabilities {
@@ -15,6 +16,7 @@ export interface Capabilities {
   hotMounts: HotMounts;
   snapshots: Snapshots;
   volumes: Volumes;
+  volumeCopies: VolumeCopies;
   drives: Drives;
   images: Images;
   unpacking: Unpacking;
@@ -30,6 +32,7 @@ export const CAPABILITY_WORDS: Readonly<Record<CapabilityName, string>> = {
   hotMounts: "mounts into running workloads",
   snapshots: "snapshots",
   volumes: "volumes",
+  volumeCopies: "copies of volumes",
   drives: "drives",
   images: "images of its own",
   unpacking: "unpacking of archives",

@@ -17,7 +17,8 @@ export interface VolumeSpec {
 export interface Volume {
   id: string;
   sizeMb: number;
-  usedBytes: number;
+  /** null: the machine does not tell. */
+  usedBytes: number | null;
   /** false: the size is a wish; the machine lacks what would hold it. */
   sized: boolean;
 }

@@ -21,6 +21,7 @@ import { lifecycle } from "./lifecycle.ts";
 import { neighbours } from "./neighbours.ts";
 import { snapshots } from "./snapshots.ts";
 import { unpacking } from "./unpacking.ts";
+import { volumeCopies } from "./volume-copies.ts";
 import { volumes } from "./volumes.ts";
 
 export interface Candidate {
@@ -39,6 +40,7 @@ const PARTS: Readonly<Record<CapabilityName, Part>> = {
   hotMounts,
   snapshots,
   volumes,
+  volumeCopies,
   drives,
   images,
   unpacking,

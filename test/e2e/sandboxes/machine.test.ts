@@ -175,6 +175,57 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
     await platform.call("DELETE", "/sandboxes/sown");
   });
 
+  test("a volume is copied while a program writes to it: snapshot, restore, clone, export, import", async () => {
+    const post = (path: string, body: object) => platform.call("POST", path, { body });
+    await post("/volumes", { metadata: { name: "busy" }, spec: { size: 16 } });
+    await create("writer", { volumes: [{ name: "busy", mountPath: "/data" }] });
+    // `b` follows `a`, so every moment has them equal or one apart.
+    const counting =
+      "i=0; while :; do i=$((i+1)); echo $i > /data/t; mv /data/t /data/a; echo $i > /data/t; mv /data/t /data/b; done";
+    await inside("writer", "POST", "/process", { command: counting, name: "counter" });
+    await exec("writer", "until [ -s /data/b ]; do :; done; echo kept > /data/kept");
+    const written = Number((await exec("writer", "cat /data/b")).body.stdout);
+    const taken = await post("/volumes/busy/snapshots", { name: "first" });
+    assert.deepEqual([taken.body.status, taken.body.volumeName, taken.body.size], ["ready", "busy", 16]);
+    assert.ok(taken.body.storedMb >= 1);
+    await exec("writer", "echo later > /data/kept");
+    const snapshotId = taken.body.id;
+    const restored = await post("/volumes/busy/restore", { snapshotId, targetName: "restored" });
+    const cloned = await post("/volumes/busy/clone", { targetName: "cloned" });
+    assert.deepEqual([restored.status, cloned.status], [200, 200], JSON.stringify([restored.body, cloned.body]));
+    assert.deepEqual([restored.body.spec.size, restored.body.state.attachedTo], [16, undefined]);
+    assert.ok(restored.body.state.usedBytes > 0);
+    assert.equal((await post("/volumes/busy/clone", { targetName: "cloned" })).status, 409);
+    await create("reader", {
+      volumes: [
+        { name: "restored", mountPath: "/restored" },
+        { name: "cloned", mountPath: "/cloned" },
+      ],
+    });
+    const seen = await exec("reader", "cat /restored/a /restored/b /restored/kept /cloned/kept");
+    const [a, b, before, after] = seen.body.stdout.split("\n");
+    assert.ok(Number(a) >= written && [0, 1].includes(Number(a) - Number(b)), seen.body.stdout);
+    assert.deepEqual([before, after], ["kept", "later"]);
+    const headers = { "x-service-authorization": `Bearer ${platform.apiKey}` };
+    const at = (path: string) => `${platform.url}/v0/volumes/${path}`;
+    const sent = await fetch(at(`busy/export?snapshotId=${snapshotId}`), { method: "POST", headers });
+    assert.deepEqual([sent.status, sent.headers.get("content-type")], [200, "application/x-tar"]);
+    const tar = Buffer.from(await sent.arrayBuffer());
+    const now = await fetch(at("busy/export"), { method: "POST", headers });
+    assert.match(Buffer.from(await now.arrayBuffer()).toString("latin1"), /kept[^]*later/);
+    await post("/volumes", { metadata: { name: "imported" }, spec: { size: 16 } });
+    const put = () => fetch(at("imported/import"), { method: "PUT", headers, body: tar });
+    assert.equal((await put()).status, 200);
+    assert.equal((await put()).status, 409, "a volume is filled once");
+    await create("importer", { volumes: [{ name: "imported", mountPath: "/data" }] });
+    assert.equal((await exec("importer", "cat /data/a /data/b /data/kept")).body.stdout, `${a}\n${b}\nkept\n`);
+    for (const name of ["writer", "reader", "importer"]) await platform.call("DELETE", `/sandboxes/${name}`);
+    assert.match((await platform.call("DELETE", "/volumes/busy")).body.message, /holds volumesnapshot/);
+    assert.equal((await platform.call("DELETE", `/volumes/busy/snapshots/${snapshotId}`)).status, 204);
+    assert.equal((await post("/volumes/busy/restore", { snapshotId, targetName: "late" })).status, 404);
+    assert.equal((await platform.call("DELETE", "/volumes/busy")).status, 200);
+  });
+
   test("previews lead to a port, private ones with a token", async () => {
     await inside("desk", "POST", "/process", {
       command:

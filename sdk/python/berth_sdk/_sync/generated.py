@@ -1035,6 +1035,31 @@ class Api:
         """Read the newest volume with this external id. `GET /v0/volumes/by-external-id/{externalId}`"""
         return cast("types.VolumeRecord", self._caller.call("GET", f'/volumes/by-external-id/{segment("externalId", external_id)}', timeout=timeout))
 
+    def volumesnapshot_list(
+        self,
+        volume_name: str,
+        *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        timeout: Optional[float] = None,
+    ) -> List[types.VolumesnapshotRecord]:
+        """List volumesnapshots. `GET /v0/volumes/{volumeName}/snapshots`"""
+        return cast("List[types.VolumesnapshotRecord]", self._caller.call("GET", f'/volumes/{segment("volumeName", volume_name)}/snapshots', query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
+
+    def volumesnapshot_create(
+        self,
+        volume_name: str,
+        body: types.VolumesnapshotInput,
+        *,
+        dry_run: Optional[bool] = None,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.VolumesnapshotRecord:
+        """Create a volumesnapshot. `POST /v0/volumes/{volumeName}/snapshots`"""
+        return cast("types.VolumesnapshotRecord", self._caller.call("POST", f'/volumes/{segment("volumeName", volume_name)}/snapshots', query={"dryRun": dry_run}, body=body, timeout=timeout, idempotency_key=idempotency_key))
+
     def volumetemplate_list(
         self,
         *,
@@ -2180,6 +2205,48 @@ class Api:
     ) -> types.AccountUserDeleteResult:
         """Remove a member, or withdraw an invitation. `DELETE /v0/users/{subOrEmail}`"""
         return cast("types.AccountUserDeleteResult", self._caller.call("DELETE", f'/users/{segment("subOrEmail", sub_or_email)}', timeout=timeout))
+
+    def volume_clone(
+        self,
+        volume_name: str,
+        body: types.VolumeCloneBody,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.VolumeRecord:
+        """Make a new volume with the files of this one, as they are now. `POST /v0/volumes/{volumeName}/clone`"""
+        return cast("types.VolumeRecord", self._caller.call("POST", f'/volumes/{segment("volumeName", volume_name)}/clone', body=body, timeout=timeout, idempotency_key=idempotency_key))
+
+    def volume_restore(
+        self,
+        volume_name: str,
+        body: types.VolumeRestoreBody,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.VolumeRecord:
+        """Make a new volume with the files of a snapshot of this one. `POST /v0/volumes/{volumeName}/restore`"""
+        return cast("types.VolumeRecord", self._caller.call("POST", f'/volumes/{segment("volumeName", volume_name)}/restore', body=body, timeout=timeout, idempotency_key=idempotency_key))
+
+    def volume_import(
+        self,
+        volume_name: str,
+        body: Any,
+        *,
+        timeout: Optional[float] = None,
+    ) -> types.VolumeRecord:
+        """Give a volume that was never used its first files: a tar, tar.gz or zip of plain files and folders. `PUT /v0/volumes/{volumeName}/import`"""
+        return cast("types.VolumeRecord", self._caller.call("PUT", f'/volumes/{segment("volumeName", volume_name)}/import', body=body, stream="application/x-tar", timeout=timeout))
+
+    def volumesnapshot_delete(
+        self,
+        volume_name: str,
+        snapshot_id: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Delete a snapshot of a volume. `DELETE /v0/volumes/{volumeName}/snapshots/{snapshotId}`"""
+        self._caller.call("DELETE", f'/volumes/{segment("volumeName", volume_name)}/snapshots/{segment("snapshotId", snapshot_id)}', timeout=timeout)
 
     def volumetemplate_version_delete(
         self,

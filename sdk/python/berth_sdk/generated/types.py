@@ -2264,6 +2264,11 @@ class UserMeResultWorkspaces(TypedDict):
     role: Literal["admin", "member"]
 
 
+class VolumeCloneBody(TypedDict):
+    #: Name of the new volume. Its size is that of this one.
+    targetName: str
+
+
 class VolumeInput(TypedDict):
     metadata: AgentInputMetadata
     spec: VolumeInputSpec
@@ -2290,11 +2295,50 @@ class VolumeRecord(TypedDict):
 
 class VolumeRecordState(TypedDict):
     attachedTo: NotRequired[str]
+    #: Space that its files take, measured every few minutes.
+    usedBytes: NotRequired[float]
+
+
+class VolumeRestoreBody(TypedDict):
+    #: Name of the new volume. Its size is that of this one.
+    targetName: str
+    snapshotId: str
 
 
 class VolumeUpdate(TypedDict):
     metadata: NotRequired[AgentUpdateMetadata]
     spec: VolumeInputSpec
+
+
+class VolumesnapshotInput(TypedDict):
+    id: NotRequired[str]
+    name: NotRequired[str]
+    status: NotRequired[Literal["pending", "ready", "failed"]]
+    #: Why it failed.
+    error: NotRequired[str]
+    volumeName: NotRequired[str]
+    #: MB of the volume, and of every volume that is restored from it.
+    size: NotRequired[float]
+    #: MB that the copy takes.
+    storedMb: NotRequired[float]
+    workspace: NotRequired[str]
+    createdBy: NotRequired[str]
+
+
+class VolumesnapshotRecord(TypedDict):
+    id: str
+    createdAt: str
+    name: NotRequired[str]
+    status: NotRequired[Literal["pending", "ready", "failed"]]
+    #: Why it failed.
+    error: NotRequired[str]
+    volumeName: NotRequired[str]
+    #: MB of the volume, and of every volume that is restored from it.
+    size: NotRequired[float]
+    #: MB that the copy takes.
+    storedMb: NotRequired[float]
+    workspace: NotRequired[str]
+    createdBy: NotRequired[str]
 
 
 class VolumetemplateInput(TypedDict):

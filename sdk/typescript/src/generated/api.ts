@@ -128,9 +128,13 @@ import type {
   UserInviteResult,
   UserListResult,
   UserMeResult,
+  VolumeCloneBody,
   VolumeInput,
   VolumeRecord,
+  VolumeRestoreBody,
   VolumeUpdate,
+  VolumesnapshotInput,
+  VolumesnapshotRecord,
   VolumetemplateInput,
   VolumetemplateRecord,
   VolumetemplateUpdate,
@@ -791,6 +795,22 @@ export interface Api {
     } }): Promise<VolumeRecord>;
   /** Read the newest volume with this external id. `GET /v0/volumes/by-external-id/{externalId}` */
   volumeGetByExternalId(input: CallOptions & { params: { externalId: string } }): Promise<VolumeRecord>;
+  /** List volumesnapshots. `GET /v0/volumes/{volumeName}/snapshots` */
+  volumesnapshotList(input: CallOptions & { params: { volumeName: string }; query?: {
+      /** Comma-separated statuses. */
+      status?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+    } }): Promise<VolumesnapshotRecord[]>;
+  /** Create a volumesnapshot. `POST /v0/volumes/{volumeName}/snapshots` */
+  volumesnapshotCreate(input: CallOptions & { params: { volumeName: string }; query?: {
+      /** Check the request and answer as if it were done; change nothing. */
+      dryRun?: boolean | undefined;
+    }; body: VolumesnapshotInput }): Promise<VolumesnapshotRecord>;
   /** List volumetemplates. `GET /v0/volume_templates` */
   volumetemplateList(input?: CallOptions & { query?: {
       /** Comma-separated statuses. */
@@ -1335,6 +1355,14 @@ export interface Api {
   userUpdate(input: CallOptions & { params: { subOrEmail: string }; body: AccountuserUpdate }): Promise<UserListResult>;
   /** Remove a member, or withdraw an invitation. `DELETE /v0/users/{subOrEmail}` */
   userRemove(input: CallOptions & { params: { subOrEmail: string } }): Promise<AccountUserDeleteResult>;
+  /** Make a new volume with the files of this one, as they are now. `POST /v0/volumes/{volumeName}/clone` */
+  volumeClone(input: CallOptions & { params: { volumeName: string }; body: VolumeCloneBody }): Promise<VolumeRecord>;
+  /** Make a new volume with the files of a snapshot of this one. `POST /v0/volumes/{volumeName}/restore` */
+  volumeRestore(input: CallOptions & { params: { volumeName: string }; body: VolumeRestoreBody }): Promise<VolumeRecord>;
+  /** Give a volume that was never used its first files: a tar, tar.gz or zip of plain files and folders. `PUT /v0/volumes/{volumeName}/import` */
+  volumeImport(input: CallOptions & { params: { volumeName: string }; body: Uint8Array | Blob | ReadableStream<Uint8Array> }): Promise<VolumeRecord>;
+  /** Delete a snapshot of a volume. `DELETE /v0/volumes/{volumeName}/snapshots/{snapshotId}` */
+  volumesnapshotDelete(input: CallOptions & { params: { volumeName: string; snapshotId: string } }): Promise<null>;
   /** Delete one version of a volumetemplate. `DELETE /v0/volume_templates/{volumeTemplateName}/versions/{versionName}` */
   volumetemplateVersionDelete(input: CallOptions & { params: { volumeTemplateName: string; versionName: string } }): Promise<VolumetemplateVersionDeleteResult>;
   /** List the workspaces you can see. `GET /v0/workspaces` */

@@ -4322,6 +4322,12 @@ export interface UserMeResult {
   refused: Record<string, string>;
 }
 
+/** The body of volumeClone. */
+export interface VolumeCloneBody {
+  /** Name of the new volume. Its size is that of this one. */
+  targetName: string;
+}
+
 /** The body of volumeCreate. */
 export interface VolumeInput {
   metadata: {
@@ -4365,6 +4371,8 @@ export interface VolumeRecord {
   };
   state?: {
     attachedTo?: string | undefined;
+    /** Space that its files take, measured every few minutes. */
+    usedBytes?: number | undefined;
   } | undefined;
   status: string;
   events?: {
@@ -4378,6 +4386,13 @@ export interface VolumeRecord {
   terminatedAt?: string | undefined;
   /** False: the machine cannot enforce spec.size. */
   sized?: boolean | undefined;
+}
+
+/** The body of volumeRestore. */
+export interface VolumeRestoreBody {
+  /** Name of the new volume. Its size is that of this one. */
+  targetName: string;
+  snapshotId: string;
 }
 
 /** The body of volumeUpdate. */
@@ -4395,6 +4410,39 @@ export interface VolumeUpdate {
     template?: string | undefined;
     infrastructureId?: string | undefined;
   };
+}
+
+/** The body of volumesnapshotCreate. */
+export interface VolumesnapshotInput {
+  id?: string | undefined;
+  name?: string | undefined;
+  status?: "pending" | "ready" | "failed" | undefined;
+  /** Why it failed. */
+  error?: string | undefined;
+  volumeName?: string | undefined;
+  /** MB of the volume, and of every volume that is restored from it. */
+  size?: number | undefined;
+  /** MB that the copy takes. */
+  storedMb?: number | undefined;
+  workspace?: string | undefined;
+  createdBy?: string | undefined;
+}
+
+/** The answer of volumesnapshotCreate. */
+export interface VolumesnapshotRecord {
+  id: string;
+  createdAt: string;
+  name?: string | undefined;
+  status?: "pending" | "ready" | "failed" | undefined;
+  /** Why it failed. */
+  error?: string | undefined;
+  volumeName?: string | undefined;
+  /** MB of the volume, and of every volume that is restored from it. */
+  size?: number | undefined;
+  /** MB that the copy takes. */
+  storedMb?: number | undefined;
+  workspace?: string | undefined;
+  createdBy?: string | undefined;
 }
 
 /** The body of volumetemplateCreate. */

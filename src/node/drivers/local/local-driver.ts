@@ -6,7 +6,7 @@
  *   bin/         the daemon, visible to every workload
  *   images/      layers, manifests, the base image
  *   workloads/   one folder each: record.json, fs/ (files written), run/ (shared with it), host/ (read-only for it)
- *   snapshots/, volumes/, drives/, drives-work/
+ *   snapshots/, volumes/, volume-copies/, drives/, drives-work/
  */
 
 import { createHash } from "node:crypto";
@@ -31,6 +31,7 @@ import { LocalHotMounts } from "./capabilities/hot-mounts.ts";
 import { LocalImages } from "./capabilities/images.ts";
 import { needsIsolation } from "./capabilities/needs-isolation.ts";
 import { LocalSnapshots } from "./capabilities/snapshots.ts";
+import { LocalVolumeCopies } from "./capabilities/volume-copies.ts";
 import * as imageStore from "./images/images.ts";
 import { type CgroupHost, findCgroups, removeCgroupHost } from "./machine/cgroup.ts";
 import { gradesOf, type Machine, openMachine } from "./machine/machine.ts";
@@ -181,6 +182,7 @@ export class LocalDriver implements Driver {
   readonly #egress: EgressProxy;
   readonly #freezing: LocalFreezing;
   readonly #snapshots: LocalSnapshots;
+  readonly #volumeCopies: LocalVolumeCopies;
   readonly #creating = new Map<string, Promise<Observed>>();
   readonly #serial = new Serial();
   #stopped = false;
@@ -226,6 +228,10 @@ export class LocalDriver implements Driver {
       ...{ dir: this.#path("snapshots"), fleet: this.#fleet, serial: this.#serial },
       ...disks,
     });
+    this.#volumeCopies = new LocalVolumeCopies({
+      ...{ dir: this.#path("volume-copies"), volumes: parts.volumes, storage: this.#storage },
+      ...{ fleet: this.#fleet, serial: this.#serial, copyTree: disks.copyTree },
+    });
     const unpack = openCage(machine, imageStore.programRoot(parts.images));
     const layersInUse = (): Set<string> => this.#layersInUse();
     this.capabilities = {
@@ -234,6 +240,7 @@ export class LocalDriver implements Driver {
       hotMounts: new LocalHotMounts(this.#fleet, this.#serial, this.#storage),
       snapshots: this.#snapshots,
       volumes: this.#storage.volumes,
+      volumeCopies: this.#volumeCopies,
       drives: this.#storage.drives,
       images: new LocalImages({
         ...{ store: parts.images, machine, unpack, layersInUse },
@@ -267,6 +274,7 @@ export class LocalDriver implements Driver {
     await this.#fleet.open();
     if (this.#fleet.liveRoots().length > 0) this.#disks.watch();
     await this.#snapshots.sweep();
+    await this.#volumeCopies.open();
     await sweepDrives(this.#path("drives"));
     await imageStore.sweepImages(this.#parts.images, this.#layersInUse());
     this.#fleet.stock(base, "outbound");

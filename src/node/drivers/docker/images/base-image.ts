@@ -4,10 +4,10 @@
  */
 import { z } from "zod";
 import { PlatformError } from "../../../../contract/errors.ts";
+import { tarStream } from "../../common/tar-stream.ts";
 import type { BaseImage } from "../../local/images/base-image.ts";
 import { createdSchema, imageSchema, imagesSchema } from "../engine/answers.ts";
 import { type DockerClient, tolerating } from "../engine/docker-client.ts";
-import { tarStream } from "../engine/tar-stream.ts";
 import { withHelper } from "../workload/helper.ts";
 import { LABEL, ownedBy, type Role } from "../workload/record.ts";
 import { baseRepo, encodePath } from "./docker-images.ts";

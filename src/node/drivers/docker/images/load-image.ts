@@ -12,11 +12,11 @@ import { removeTree } from "../../../../lib/remove-tree.ts";
 import { plainBytes, type Range, writeAll } from "../../../../unpack/bytes.ts";
 import { ArchiveRefused } from "../../../../unpack/refusal.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
+import { tarStream } from "../../common/tar-stream.ts";
 import type { Unpack } from "../../common/unpack-job.ts";
 import { describe, openArchive } from "../../local/images/image-archive.ts";
 import { budgetFor, unpackedMax } from "../../local/images/image-budget.ts";
 import { type DockerClient, DockerRefusal } from "../engine/docker-client.ts";
-import { tarStream } from "../engine/tar-stream.ts";
 import { heard } from "./base-image.ts";
 import { foreignConfig } from "./foreign-config.ts";
 

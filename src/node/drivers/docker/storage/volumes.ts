@@ -5,10 +5,10 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
+import { tarStream } from "../../common/tar-stream.ts";
 import { folderBytes } from "../../local/storage/volumes.ts";
 import { diskUseSchema, volumeSchema, volumesSchema } from "../engine/answers.ts";
 import { type DockerClient, DockerRefusal, tolerating } from "../engine/docker-client.ts";
-import { tarStream } from "../engine/tar-stream.ts";
 import type { ContainerMount } from "../workload/container.ts";
 import { withHelper } from "../workload/helper.ts";
 import { LABEL, ownedBy } from "../workload/record.ts";

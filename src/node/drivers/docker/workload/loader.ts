@@ -2,8 +2,9 @@
  * The C library for images without one. The daemon needs the machine's dynamic loader to start, and many images are made
  * without it (Alpine, or a single static program): their containers get it before they start.
  */
+
+import { tarStream } from "../../common/tar-stream.ts";
 import { type DockerClient, DockerRefusal } from "../engine/docker-client.ts";
-import { tarStream } from "../engine/tar-stream.ts";
 import type { ResolvedImage } from "../images/docker-images.ts";
 
 export interface LoaderOptions {

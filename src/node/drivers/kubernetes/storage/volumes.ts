@@ -128,6 +128,6 @@ const userOf = ({ metadata }: VolumeClaim): string | null => metadata.annotation
 const volumeOf = ({ metadata }: VolumeClaim, id: string): Volume => ({
   id,
   sizeMb: Number(metadata.annotations?.[ANNOTATION.sizeMb] ?? 0),
-  usedBytes: 0,
+  usedBytes: null,
   sized: false,
 });

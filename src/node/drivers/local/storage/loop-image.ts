@@ -9,7 +9,7 @@ const run = promisify(execFile);
 /** Time limit of a tool. Making a file system is quick even on a slow disk, since the file is sparse. */
 const TOOL_TIMEOUT_MS = 60_000;
 /** Tools are searched where distributions install them, independent of the server's PATH. */
-const TOOL_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
+export const TOOL_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 
 export const runTool = (name: string, args: readonly string[]): Promise<{ stdout: string }> =>
   run(name, args, { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
@@ -35,13 +35,21 @@ export async function makeImage(image: string, sizeMb: number, more: readonly st
 export const mountImage = (image: string, at: string): Promise<unknown> =>
   runTool("mount", ["-t", "ext4", "-o", "loop,nosuid,nodev,discard,noinit_itable", image, at]);
 
+/** Mounts an image that was cleanly copied; nothing is written to it. */
+export const mountToRead = (image: string, at: string): Promise<unknown> =>
+  runTool("mount", ["-t", "ext4", "-o", "loop,ro,noload,nosuid,nodev,noexec", image, at]);
+
 export const unmountImage = async (at: string): Promise<void> => {
   await runTool("umount", ["-l", at]);
 };
 
-/** A server killed between mount and unmount leaves its mount in the host's own namespace. */
+/** A server killed between mount and unmount leaves its mount in the host's own namespace, perhaps frozen. */
 export async function unmountLeftovers(dir: string): Promise<void> {
-  for (const { at } of mountsOfHost()) if (at.startsWith(`${dir}/`)) await unmountImage(at);
+  for (const { at } of mountsOfHost()) {
+    if (!at.startsWith(`${dir}/`)) continue;
+    await runTool("fsfreeze", ["--unfreeze", at]).catch(() => {}); // not frozen
+    await unmountImage(at);
+  }
 }
 
 /** Name of the block device that is mounted there, such as `loop7`. */

@@ -67,6 +67,11 @@ export class Storage {
     this.#options = options;
   }
 
+  /** Runs the work while no workload can take the volume and nothing else changes it. */
+  exclusive<T>(volume: string, work: () => Promise<T>): Promise<T> {
+    return this.#serial.run(`volume ${volume}`, work);
+  }
+
   driveDir(id: string): string {
     return join(this.#options.drives, id);
   }

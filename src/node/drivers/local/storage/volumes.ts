@@ -18,7 +18,7 @@ export interface VolumeStore {
   sized: boolean;
 }
 
-interface VolumeRecord {
+export interface VolumeRecord {
   id: string;
   sizeMb: number;
   sized: boolean;
@@ -51,33 +51,46 @@ export async function createVolume(store: VolumeStore, spec: VolumeSpec): Promis
   const there = await observeVolume(store, spec.id);
   if (there) return there;
   const record = { id: spec.id, sizeMb: spec.sizeMb, sized: store.sized && spec.sizeMb >= SIZED_MB_MIN };
-  const temp = join(store.dir, `.${spec.id}`);
+  return keep(store, record, async (temp) => {
+    if (record.sized) return makeSized(temp, record, spec.from);
+    mkdirSync(join(temp, "data"), { recursive: true });
+    if (spec.from) cpSync(spec.from, join(temp, "data"), { recursive: true, verbatimSymlinks: true });
+  });
+}
+
+/** The whole volume, or none: `make` fills a folder that becomes the volume. */
+export async function keep(
+  store: Pick<VolumeStore, "dir">,
+  record: VolumeRecord,
+  make: (temp: string) => Promise<void>,
+): Promise<Volume> {
+  const temp = join(store.dir, `.${record.id}`);
   rmSync(temp, { recursive: true, force: true });
   try {
-    if (record.sized) await makeSized(temp, record, spec.from);
-    else {
-      mkdirSync(join(temp, "data"), { recursive: true });
-      if (spec.from) cpSync(spec.from, join(temp, "data"), { recursive: true, verbatimSymlinks: true });
-    }
+    await make(temp);
     await writeFile(join(temp, "volume.json"), JSON.stringify(record));
-    renameSync(temp, join(store.dir, spec.id));
+    renameSync(temp, join(store.dir, record.id));
   } catch (error) {
     rmSync(temp, { recursive: true, force: true });
+    if (error instanceof PlatformError) throw error;
     throw new PlatformError("unprocessable", "The volume could not be made; is its content larger than it?", {
       cause: error,
     });
   }
-  return { ...record, usedBytes: await usedBytes(join(store.dir, spec.id), record.sized) };
+  return { ...record, usedBytes: await usedBytes(join(store.dir, record.id), record.sized) };
 }
 
-export async function observeVolume(store: VolumeStore, id: string): Promise<Volume | null> {
-  const dir = join(store.dir, id);
-  if (!existsSync(join(dir, "volume.json"))) return null;
-  const record = JSON.parse(readFileSync(join(dir, "volume.json"), "utf8")) as VolumeRecord;
-  return { ...record, usedBytes: await usedBytes(dir, record.sized) };
+export async function observeVolume(store: Pick<VolumeStore, "dir">, id: string): Promise<Volume | null> {
+  const record = readVolume(store, id);
+  return record && { ...record, usedBytes: await usedBytes(join(store.dir, id), record.sized) };
 }
 
-export async function destroyVolume(store: VolumeStore, id: string): Promise<void> {
+export function readVolume({ dir }: Pick<VolumeStore, "dir">, id: string): VolumeRecord | null {
+  const file = join(dir, id, "volume.json");
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as VolumeRecord) : null;
+}
+
+export async function destroyVolume(store: Pick<VolumeStore, "dir">, id: string): Promise<void> {
   const dir = join(store.dir, id);
   if (!existsSync(dir)) return;
   const trash = join(store.dir, `.${id}.${process.pid}`);
