@@ -5,7 +5,7 @@ import { driverConformance } from "../src/node/conformance/conformance.ts";
 import type { Harness } from "../src/node/conformance/harness.ts";
 import { FakeMachine, type FakeOptions, fakeDriver } from "./fake-driver.ts";
 
-const CAPABILITIES = CAPABILITY_NAMES.filter((name) => name !== "building");
+const CAPABILITIES = CAPABILITY_NAMES.filter((name) => name !== "building" && name !== "volumeCopies");
 
 driverConformance("fake", { capabilities: CAPABILITIES, open: () => fakeHarness() });
 driverConformance("fake (core alone)", { capabilities: [], open: () => fakeHarness({ without: CAPABILITY_NAMES }) });

@@ -73,7 +73,9 @@ export class DockerMachine {
 }
 
 export const dockerCandidate = (bench: () => Bench): Candidate => ({
-  capabilities: CAPABILITY_NAMES.filter((name) => !["hotMounts", "building", "hibernation"].includes(name)),
+  capabilities: CAPABILITY_NAMES.filter(
+    (name) => !["hotMounts", "building", "hibernation", "volumeCopies"].includes(name),
+  ),
   open: () => harness(bench(), {}),
 });
 

@@ -203,4 +203,6 @@ function assertHolds(now: unknown, before: unknown, where: string): void {
   } else assert.deepEqual(now, before, where);
 }
 
-const idOf = (value: { metadata?: { id?: string } } | null): string | undefined => value?.metadata?.id;
+/** A quota is known by the kind of resource that it limits. */
+const idOf = (value: { metadata?: { id?: string }; resource?: string } | null): string | undefined =>
+  value?.metadata?.id ?? value?.resource;
