@@ -61,7 +61,7 @@ describe("an image from a file", { skip: machineSkip }, () => {
     assert.equal(made.status, 200, JSON.stringify(made.body));
     assert.equal(made.body.metadata.status, "DEPLOYED");
     const [{ name, size, ...tag }] = made.body.spec.tags;
-    assert.deepEqual([name, Object.keys(tag)], ["1", ["createdAt", "updatedAt", "status"]]);
+    assert.deepEqual([name, Object.keys(tag)], ["1", ["digest", "createdAt", "updatedAt", "status"]]);
     assert.ok(size > 100_000);
     await suite.create("tiny", { runtime: { memory: 256, image: "tiny:1" } });
     const ran = await suite.exec("tiny", "echo $GREETING; pwd; cat /etc/kept /data/new; cat /etc/removed /data/old");
