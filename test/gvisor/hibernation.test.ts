@@ -1,12 +1,14 @@
-/** Sleep on disk, of workloads in gVisor. */
+/** Sleep on disk, of workloads in gVisor. `server.test.ts` has its short form. */
 import { after, before, suite, test } from "node:test";
 import { type Harness, newUid } from "../../src/node/conformance/harness.ts";
 import { hibernation } from "../../src/node/conformance/hibernation.ts";
 import { localCandidate, localDriverMissing } from "../local/machine.ts";
+import { LONG } from "../long.ts";
 import { RUNSC_MISSING, testRunsc } from "./binary.ts";
 
 const runsc = localDriverMissing ? null : testRunsc();
-if (runsc === null) test("sleep on disk", { skip: RUNSC_MISSING }, () => {});
+if (runsc === null || !LONG)
+  test("sleep on disk", { skip: LONG ? RUNSC_MISSING : "runs with npm run test:long" }, () => {});
 else
   suite("sleep on disk", { timeout: 540_000 }, () => {
     let harness: Harness;
