@@ -119,6 +119,20 @@ export const operatorCommands: readonly CommandSpec[] = [
     run: doctor,
   },
   {
+    name: "storage",
+    group,
+    summary: "show what takes space on this machine, and files that no record names",
+    details: "By kind and workspace, largest first. Nothing is removed. The server may be running.",
+    options: [{ flags: "--json", about: "as JSON" }, ...settingOptions(["data", "database_url", "driver"])],
+    examples: ["berth storage", "BERTH_DATA=/srv/berth berth storage --json"],
+    run: async (call) => {
+      const { measureStorage, storageLines } = await import("./storage.ts");
+      const config = configOf(call);
+      const report = await measureStorage(config);
+      return say(call, call.options.json === true ? [JSON.stringify(report, null, 2)] : storageLines(report, config));
+    },
+  },
+  {
     name: "service",
     group,
     summary: "run the server as a service of this machine (systemd)",
