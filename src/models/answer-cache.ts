@@ -25,6 +25,10 @@ const ANSWER_MAX_BYTES = 1024 * 1024;
 const REQUEST_MAX_BYTES = 1024 * 1024;
 /** What an entry costs beside its bytes. */
 const ENTRY_BYTES = 1024;
+/** What a chunk costs beside its bytes: a provider may send one byte at a time. */
+const CHUNK_BYTES = 128;
+
+const costOf = ({ length }: Buffer): number => length + CHUNK_BYTES;
 
 /** Requests that are questions with an answer; files, batches and stored objects are not. */
 const DIALECTS: ReadonlySet<DialectName> = new Set<DialectName>([
@@ -68,7 +72,7 @@ export class AnswerCache {
   }
 
   keep(workspace: string, key: string, { status, headers, chunks }: ReadyAnswer): void {
-    const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, ENTRY_BYTES + headers.join("").length);
+    const bytes = chunks.reduce((sum, chunk) => sum + costOf(chunk), ENTRY_BYTES + headers.join("").length);
     const share = this.#shareOf(workspace);
     this.#drop(share, key);
     share.answers.set(key, { status, headers, chunks, bytes, keptAtMs: this.#now() });
@@ -196,7 +200,7 @@ export class AnswerRecorder {
         sink.onHead(status, headers);
       },
       onData: (chunk) => {
-        this.#bytes += chunk.length;
+        this.#bytes += costOf(chunk);
         // A chunk may be a part of a larger buffer, all of which would be kept.
         if (this.#bytes <= ANSWER_MAX_BYTES) this.#chunks.push(Buffer.from(chunk));
         else this.#chunks = [];

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { systemClock } from "../../src/lib/time/clock.ts";
-import { AnswerCache } from "../../src/models/answer-cache.ts";
+import { AnswerCache, AnswerRecorder } from "../../src/models/answer-cache.ts";
 import { startGateway, type TestGateway } from "./gateway-harness.ts";
 import { sendJson, startEvents, startUpstream } from "./upstream-server.ts";
 
@@ -125,4 +125,23 @@ test("memory is bounded, for each workspace too, and the longest unused answer g
   assert.equal(cache.find("other", "k-0", HOUR), null);
   for (let w = 0; w < 40; w += 1) for (let n = 0; n < 4; n += 1) cache.keep(`w-${w}`, `k-${n}`, answer);
   assert.ok(cache.bytes <= 64 * 1024 * 1024);
+});
+
+test("an answer that comes byte by byte counts with what its chunks cost", () => {
+  const byte = Buffer.from("x");
+  const cache = new AnswerCache(() => systemClock.now());
+  cache.keep("w", "k", { status: 200, headers: [], chunks: Array<Buffer>(1000).fill(byte) });
+  assert.ok(cache.bytes >= 100_000, `1,000 chunks count as ${cache.bytes} bytes`);
+  const recorder = new AnswerRecorder();
+  const nowhere = { onHead() {}, onData() {}, onReadEnd() {}, onEnd() {}, onError() {} };
+  const upstream = recorder.record({
+    basePath: "",
+    send(_, sink) {
+      sink.onHead(200, []);
+      for (let n = 0; n < 20_000; n += 1) sink.onData(byte);
+      return { sent: true, pause() {}, resume() {}, abort() {} };
+    },
+  });
+  upstream.send({ method: "POST", path: "/", fields: "", body: null }, nowhere);
+  assert.equal(recorder.take(), null);
 });
