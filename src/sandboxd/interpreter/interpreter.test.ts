@@ -7,6 +7,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { eventually, linesOf, skip, startSandboxd, type TestDaemon } from "../../../test/sandboxd-harness.ts";
+import { statOf } from "../process/tree.ts";
 
 /** One line of an execution; the tests check it member by member. */
 type Line = ReturnType<typeof JSON.parse>;
@@ -268,8 +269,25 @@ Rich()`;
     }
   });
 
-  test("a killed interpreter is started again by the next connection", async () => {
+  test("a killed interpreter takes its busy workers along, and is started again by the next connection", async (t) => {
+    const pids: number[] = [];
+    const end = (pid: number): boolean => {
+      try {
+        return process.kill(pid, "SIGKILL");
+      } catch {
+        return false; // it has ended, as it should
+      }
+    };
+    t.after(() => pids.forEach(end));
+    for (const [language, code] of [
+      ["python", "import os\nprint(os.getpid(), flush=True)\nwhile True: pass"],
+      ["javascript", "require('fs').writeSync(1, String(process.pid)); for (;;);"],
+    ] as const) {
+      const busy = linesOf(await open("POST", "/execute", { code, context_id: await made(language) }));
+      pids.push(Number((await upTo(busy, ({ type }) => type === "stdout")).text));
+    }
     await d.ask("DELETE", "/process/code-interpreter/kill");
+    await eventually(async () => pids.every((pid) => statOf(pid) === null || statOf(pid)?.state === "Z"));
     await eventually(async () => (await d.ask("GET", "/process/code-interpreter")).json.status === "killed");
     assert.equal(mainOf(await run("2 + 2")), "4");
   });

@@ -57,6 +57,7 @@ interface Execution {
 export class Worker {
   readonly #child: ChildProcess;
   readonly #channel: Duplex;
+  readonly #guard: ChildProcess | null;
   #line: Buffer[] = [];
   #lineBytes = 0;
   #execution: Execution | null = null;
@@ -65,6 +66,7 @@ export class Worker {
   constructor({ argv, source }: Language, cwd: string) {
     const [program = "", ...args] = argv;
     this.#child = spawn(program, args, { cwd, stdio: ["ignore", "pipe", "pipe", "pipe"], detached: true });
+    this.#guard = this.#child.pid === undefined ? null : guardOf(this.#child.pid);
     this.#channel = this.#child.stdio[3] as Duplex;
     this.#channel.on("error", () => {}); // the worker has closed the channel or ended; `exit` tells
     this.#channel.on("data", (chunk: Buffer) => this.#read(chunk));
@@ -248,6 +250,7 @@ export class Worker {
     if (this.#died !== null) return;
     const { pid } = this.#child;
     if (pid !== undefined) signalTo(-pid, "SIGKILL"); // processes that the worker left in its group
+    this.#guard?.kill("SIGKILL");
     this.#died = how;
     const execution = this.#execution;
     if (!execution) return;
@@ -260,6 +263,20 @@ export class Worker {
     this.#child.once("close", settle);
     setTimeout(settle, LAST_OUTPUT_MS).unref();
   }
+}
+
+/**
+ * Ends the worker's group when this server has ended without doing so: code in an endless loop does not look whether its
+ * channel is closed. The guard's standard input ends with the server, however that ends.
+ */
+function guardOf(pid: number): ChildProcess {
+  const guard = spawn("sh", ["-c", 'read -r _; kill -9 "-$0"', String(pid)], {
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+  });
+  guard.on("error", () => {}); // a sandbox without a shell has no guards
+  guard.stdin?.on("error", () => {}); // the guard was ended by somebody else
+  return guard;
 }
 
 /** Cuts long text into messages, never between the halves of a character. */
