@@ -16,7 +16,7 @@ import { type AccessTokenDeps, type AccessTokens, createAccessTokens } from "./a
 import type { Answered, Control } from "./control.ts";
 import { CONTROL_ROUTES } from "./control-routes.ts";
 import { managementOf } from "./management.ts";
-import { Refusal } from "./refusal.ts";
+import { decoded, Refusal } from "./refusal.ts";
 import { idOf, sandboxBehind } from "./sandbox-id.ts";
 
 export interface E2bFacadeDeps extends AccessTokenDeps, Pick<GatewayDeps, "authenticate" | "authorize" | "resolve"> {
@@ -35,6 +35,8 @@ const TRAFFIC_FIELD = "e2b-traffic-access-token";
 const KEY_FIELD = "x-api-key";
 /** Fields for this façade alone; what runs in a sandbox does not get them. */
 const OWN_FIELDS = new Set([ID_FIELD, PORT_FIELD, TOKEN_FIELD, TRAFFIC_FIELD, KEY_FIELD]);
+/** The same where the token that opens the sandbox came in Authorization. */
+const OWN_FIELDS_AND_BEARER = new Set([...OWN_FIELDS, "authorization"]);
 const NOTHING: ReadonlyMap<string, string> = new Map();
 /** The port of E2B's daemon, whose API the platform's own daemon has below this path. */
 const DAEMON_PORT = 49983;
@@ -94,7 +96,7 @@ interface Inside {
 /** The request as one to the sandbox's own address. */
 async function passage(deps: Deps, down: Downstream, inside: Inside): Promise<Passage> {
   const { sandbox: id, number, path, prefix, missing = 502 } = inside;
-  if (!(number > 0 && number <= PORT_MAX)) throw new Refusal(400, "There is no such port.");
+  if (!(Number.isInteger(number) && number > 0 && number <= PORT_MAX)) throw new Refusal(400, "There is no such port.");
   const sandbox = await sandboxBehind(deps.resolve, id);
   const token = tokenIn(down, [TOKEN_FIELD, TRAFFIC_FIELD, KEY_FIELD]);
   const principal = token === null ? null : await deps.tokens.check(token, sandbox?.uid ?? "");
@@ -103,25 +105,29 @@ async function passage(deps: Deps, down: Downstream, inside: Inside): Promise<Pa
     throw new Refusal(missing, `The sandbox ${id} was not found.`);
   if (token !== null && principal === null) throw new Refusal(401, "The token is not valid for this sandbox.");
   if (sandbox.elsewhere !== null) return { node: sandbox.elsewhere };
+  const isBearer = token !== null && token === bearerIn(down);
   const { workspace, name } = sandbox;
   const place = { to: "workload", kind: "sandbox", workspace, name, prefix } as const;
   return {
     principal,
-    down: new DressedRequest(down, NOTHING, OWN_FIELDS),
-    route: number === DAEMON_PORT ? { ...place, path: `${DAEMON_PATH}${path}` } : { ...place, path, port: number },
+    down: new DressedRequest(down, NOTHING, isBearer ? OWN_FIELDS_AND_BEARER : OWN_FIELDS),
+    route:
+      number === DAEMON_PORT
+        ? { ...place, path: `${DAEMON_PATH}${path}` }
+        : { ...place, path: path.startsWith("/") ? path : `/${path}`, port: number },
   };
 }
 
 async function control(deps: Deps, down: Downstream, target: string): Promise<Answered | { node: string }> {
   const { token, principal } = await callerOf(deps, down);
-  const { pathname, searchParams: query } = new URL(target === "" ? "/" : target, "http://e2b");
+  const { pathname, searchParams: query } = addressOf(target);
   const fitting = CONTROL_ROUTES.filter(({ pattern }) => pattern.test(pathname));
   const route = fitting.find(({ method }) => method === down.method);
   if (!route)
     throw fitting.length > 0
       ? new Refusal(405, `${down.method} is not possible at ${pathname}.`)
       : new Refusal(404, `E2B's ${down.method} ${pathname} is not supported by this platform.`);
-  const params = (route.pattern.exec(pathname) ?? []).slice(1).map(decodeURIComponent);
+  const params = (route.pattern.exec(pathname) ?? []).slice(1).map(decoded);
   const { elsewhere = null } = (route.placed && (await sandboxBehind(deps.resolve, params[0] ?? ""))) || {};
   if (elsewhere !== null) return { node: elsewhere };
   const requestId = requestIdOf(down);
@@ -148,6 +154,12 @@ async function control(deps: Deps, down: Downstream, target: string): Promise<An
   return route.serve(made);
 }
 
+function addressOf(target: string): URL {
+  const address = URL.parse(`http://e2b${target.startsWith("/") ? "" : "/"}${target}`);
+  if (address === null) throw new Refusal(400, "The address is not a valid one.");
+  return address;
+}
+
 /** Somebody else's sandbox looks like one that does not exist. */
 async function isSeen(deps: E2bFacadeDeps, principal: Principal, workspace: string): Promise<boolean> {
   if (await deps.authorize(principal, { workspace, kind: "sandbox" })) return true;
@@ -163,9 +175,11 @@ async function callerOf(deps: E2bFacadeDeps, down: Downstream): Promise<{ token:
 }
 
 function tokenIn(down: Downstream, fields: readonly string[]): string | null {
-  const bearer = /^bearer +(\S+)$/i.exec(down.header("authorization") ?? "")?.[1];
-  return fields.map((name) => down.header(name)).find(Boolean) ?? bearer ?? null;
+  return fields.map((name) => down.header(name)).find(Boolean) ?? bearerIn(down);
 }
+
+const bearerIn = (down: Downstream): string | null =>
+  /^bearer +(\S+)$/i.exec(down.header("authorization") ?? "")?.[1] ?? null;
 
 function bodyOf(sent: Buffer): Record<string, unknown> {
   if (sent.length === 0) return {};

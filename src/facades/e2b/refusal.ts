@@ -10,3 +10,12 @@ export class Refusal extends Error {
 }
 
 export const unsupported = (what: string): Refusal => new Refusal(400, `${what} is not supported by this platform.`);
+
+/** Percent-encoded text of a client. */
+export function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new Refusal(400, `"${text}" is not percent-encoded text.`);
+  }
+}

@@ -2,7 +2,7 @@
 import { randomWord } from "../../lib/ids.ts";
 import { SECOND_MS, toIso } from "../../lib/time/clock.ts";
 import { networkOf } from "./network-rules.ts";
-import { unsupported } from "./refusal.ts";
+import { Refusal, unsupported } from "./refusal.ts";
 
 /** Version of E2B's daemon whose abilities the sandboxes have; E2B's clients refuse by themselves what is newer. */
 export const ENVD_VERSION = "0.5.7";
@@ -40,13 +40,13 @@ export interface Shown {
 /** The body of E2B's create. */
 export interface NewSandbox {
   templateID?: string;
-  timeout?: number;
+  timeout?: number | undefined;
   autoPause?: boolean;
   metadata?: Record<string, string>;
   envVars?: Record<string, string>;
   allow_internet_access?: boolean;
   network?: Record<string, unknown>;
-  volumeMounts?: { name: string; path: string }[];
+  volumeMounts?: unknown;
   mcp?: unknown;
   iam?: unknown;
 }
@@ -75,11 +75,21 @@ export function toDocument(asked: NewSandbox, name: string, nowMs: number): obje
         ...(asked.autoPause ? {} : { expires: endOf(asked.timeout, nowMs) }),
       },
       ...(network ? { network } : {}),
-      ...(asked.volumeMounts
-        ? { volumes: asked.volumeMounts.map((mount) => ({ name: mount.name, mountPath: mount.path })) }
-        : {}),
+      ...(asked.volumeMounts ? { volumes: volumesOf(asked.volumeMounts) } : {}),
     },
   };
+}
+
+/** The management API judges what the members are. */
+function volumesOf(mounts: unknown): object[] {
+  if (!Array.isArray(mounts) || !mounts.every((mount): mount is Mount => typeof mount === "object" && mount !== null))
+    throw new Refusal(400, "volumeMounts must be a list of objects.");
+  return mounts.map(({ name, path }) => ({ name, mountPath: path }));
+}
+
+interface Mount {
+  name?: unknown;
+  path?: unknown;
 }
 
 export const endOf = (timeoutS: number | undefined, nowMs: number): string =>

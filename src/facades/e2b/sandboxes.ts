@@ -1,6 +1,6 @@
 /** Sandboxes in the words of E2B's control API. */
 import type { Control, Endpoint } from "./control.ts";
-import { Refusal, unsupported } from "./refusal.ts";
+import { decoded, Refusal, unsupported } from "./refusal.ts";
 import type { Place } from "./sandbox-id.ts";
 import {
   endOf,
@@ -17,6 +17,8 @@ import { forked, snapshotIn } from "./snapshots.ts";
 
 const LIMIT_DEFAULT = 100;
 const FORKS_MAX = 20;
+/** A hundred years. */
+const TIMEOUT_MAX_S = 100 * 365 * 24 * 3600;
 
 const sandboxOf = async (control: Control): Promise<{ shown: Shown; place: Place }> => {
   const place = await control.placeOf(control.params[0] ?? "");
@@ -36,14 +38,15 @@ const whole = async (control: Control, shown: Shown): Promise<object> => {
 
 export const create: Endpoint = async (control) => {
   const asked = control.body as NewSandbox;
+  const timeout = timeoutIn(control);
   const source = snapshotIn(asked.templateID ?? "");
   if (source === null) {
-    const body = toDocument(asked, newName(), control.nowMs);
+    const body = toDocument({ ...asked, timeout }, newName(), control.nowMs);
     return { status: 201, body: await whole(control, await control.manage<Shown>("sandboxCreate", { body })) };
   }
   for (const name of FIXED_BY_SNAPSHOT) if (asked[name] !== undefined) throw unsupported(`\`${name}\` with a snapshot`);
   const { snapshot, sandbox } = source;
-  const made = await forked(control, await control.placeOf(sandbox), { snapshot, timeout: timeoutIn(control) });
+  const made = await forked(control, await control.placeOf(sandbox), { snapshot, timeout });
   return { status: 201, body: await whole(control, made) };
 };
 
@@ -91,7 +94,7 @@ export const get: Endpoint = async (control) => ({
 export const list: Endpoint = async (control) => {
   const { query, manage, idOf } = control;
   const wanted = [...new URLSearchParams(query.get("metadata") ?? "")].map(
-    ([key, value]) => [decodeURIComponent(key), decodeURIComponent(value)] as const,
+    ([key, value]) => [decoded(key), decoded(value)] as const,
   );
   const states = (query.get("state") ?? "running,paused").split(",");
   const cursor = query.get("nextToken") ?? "";
@@ -125,7 +128,8 @@ export const kill: Endpoint = async (control) => {
 const timeoutIn = ({ body }: Control): number | undefined => {
   const { timeout } = body;
   if (timeout === undefined || timeout === null) return undefined;
-  if (typeof timeout !== "number" || !(timeout >= 0)) throw new Refusal(400, "timeout must be a number of seconds.");
+  if (typeof timeout !== "number" || !(timeout >= 0 && timeout <= TIMEOUT_MAX_S))
+    throw new Refusal(400, `timeout must be a number of seconds between 0 and ${TIMEOUT_MAX_S}.`);
   return timeout;
 };
 

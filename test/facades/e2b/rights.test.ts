@@ -93,7 +93,16 @@ test("what the platform does not have is refused", async () => {
   assert.equal(await refused({ network: { allowPublicTraffic: true } }), 400);
   assert.equal(await refused({ network: { egressProxy: { address: "a:1" } } }), 400);
   assert.equal(await refused({ templateID: "no-such-image" }), 400);
+  for (const timeout of [1e300, -1, "soon"]) assert.equal(await refused({ timeout }), 400, String(timeout));
+  assert.equal(await refused({ volumeMounts: [null] }), 400);
   assert.equal((await ask("POST", "/volumes", { body: {} })).status, 404);
+  for (const path of ["/sandboxes/%zz", "/v2/sandboxes?metadata=%2525zz%3D1"])
+    assert.equal((await ask("GET", path)).status, 400, path);
+  assert.equal((await ask("GET", "//:x/sandboxes")).status, 404);
+  for (const port of ["0", "1.5", "65536", "x"]) {
+    const headers = { "e2b-sandbox-id": id, "e2b-sandbox-port": port, "x-access-token": token };
+    assert.equal((await ask("GET", "/", { key: null, headers })).status, 400, port);
+  }
   assert.equal((await ask("PUT", `/sandboxes/${id}`, { body: {} })).status, 405);
 });
 
@@ -122,11 +131,14 @@ test("a program in a sandbox gets the request without the caller's credentials",
     ["x-access-token", token],
     ["e2b-traffic-access-token", token],
     ["x-access-token", platform.apiKey],
+    ["authorization", `Bearer ${token}`],
   ] as const) {
     const { status, body } = await ask("GET", "/execute?x=1", { key: null, headers: { ...named, [field]: secret } });
     assert.deepEqual([status, body.url, body.headers["x-own"]], [200, "/execute?x=1", "kept"]);
-    assert.ok(!JSON.stringify(body.headers).includes(secret));
+    assert.ok(!JSON.stringify(body.headers).includes(secret), field);
   }
+  const query = await ask("GET", "?x=1", { key: null, headers: { ...named, "x-access-token": token } });
+  assert.deepEqual([query.status, query.body?.url], [200, "/?x=1"]);
   assert.equal((await ask("GET", "/", { key: null, headers: named })).status, 401);
   // The same port by the name that `getHost` gives it.
   const byHost = (headers: Record<string, string>, host = `${port}-${id}.localhost`) =>
