@@ -104,3 +104,33 @@ test("a question that the asker's rules refuse gets REFUSED, and TCP is for thos
   socket.on("error", () => {}); // the server cuts the connection
   await once(socket, "close");
 });
+
+test("questions of one workload that get no answer hold up no other workload", async (t) => {
+  const upstream = createSocket("udp4").bind(0, "127.0.0.1");
+  await once(upstream, "listening");
+  let silent = 0;
+  upstream.on("message", (question, asker) => {
+    if (question.toString() === "slow") silent += 1;
+    else upstream.send(question, asker.port, asker.address);
+  });
+  const names = await startNameServer("127.0.0.1", {
+    upstreams: [{ host: "127.0.0.1", port: upstream.address().port }],
+    port: await freePort(),
+    answerWaitMs: 600_000,
+  });
+  const hostile = createSocket("udp4").bind(0, "127.0.0.1");
+  const other = createSocket("udp4").bind(0, "127.0.0.2");
+  await Promise.all([once(hostile, "listening"), once(other, "listening")]);
+  t.after(async () => {
+    await names.stop();
+    for (const socket of [upstream, hostile, other]) socket.close();
+  });
+  for (let round = 0; round < 8; round += 1) {
+    for (let n = 0; n < 50; n += 1) hostile.send("slow", names.port, "127.0.0.1");
+    const quick = (): void => other.send("quick", names.port, "127.0.0.1");
+    const again = setInterval(quick, 1000); // a datagram may be lost
+    quick();
+    await once(other, "message").finally(() => clearInterval(again));
+  }
+  assert.ok(silent <= 128, `${silent} questions of one workload are in flight`);
+});

@@ -14,12 +14,14 @@ export interface NameServer {
   stop(): Promise<void>;
 }
 
-/** Most questions in flight, far above ordinary use. */
+/** Most questions in flight, far above ordinary use. One workload's slow names hold up its own questions only. */
 const PENDING_MAX = 4096;
+const PENDING_OF_ASKER_MAX = 128;
 const ANSWER_WAIT_MS = 5_000;
 /** Idle timeout of TCP connections, which carry long answers. */
 const TCP_IDLE_MS = 10_000;
 const TCP_CONNECTIONS_MAX = 256;
+const TCP_OF_ASKER_MAX = 16;
 
 /** Whether the workload at an address may ask for a name. */
 export type MayResolve = (asker: string, name: string) => Promise<boolean>;
@@ -31,16 +33,18 @@ export interface NameServerOptions {
   mayResolve?: MayResolve | undefined;
   /** Whether the workload at an address may ask for every name. */
   mayResolveAll?: (asker: string) => boolean;
+  /** Time for an answer; absent = 5 s. */
+  answerWaitMs?: number;
 }
 
-export async function startNameServer(
-  address: string,
-  { upstreams = readUpstreams(), port = 53, mayResolve, mayResolveAll }: NameServerOptions = {},
-): Promise<NameServer> {
+export async function startNameServer(address: string, options: NameServerOptions = {}): Promise<NameServer> {
+  const { upstreams = readUpstreams(), port = 53, mayResolve, mayResolveAll, answerWaitMs = ANSWER_WAIT_MS } = options;
   const [upstream] = upstreams;
   if (!upstream) throw new Error("/etc/resolv.conf names no name server");
   const door = createSocket("udp4");
   const pending = new Set<UdpSocket>();
+  const questions = new Shares(PENDING_OF_ASKER_MAX);
+  const connections = new Shares(TCP_OF_ASKER_MAX);
   door.on("message", (question, asker) => {
     const own = answerLoopback(question);
     if (own !== null)
@@ -50,7 +54,7 @@ export async function startNameServer(
         (refusal) => {
           if (refusal)
             door.send(refusal, asker.port, asker.address, () => {}); // the asker may be gone
-          else ask(door, pending, question, asker, upstream);
+          else ask({ door, pending, questions, upstream, answerWaitMs }, question, asker);
         },
         () => {}, // no question, or no rules: without an answer the asker asks again
       );
@@ -60,7 +64,10 @@ export async function startNameServer(
   door.unref();
   const tcp = createServer((client) => {
     // What is asked on such a connection is not read, so only those may have one who may ask for everything.
-    if (mayResolve && !mayResolveAll?.(client.remoteAddress ?? "")) return void client.destroy();
+    const { remoteAddress: asker = "" } = client;
+    const leave = !mayResolve || mayResolveAll?.(asker) ? connections.enter(asker) : null;
+    if (leave === null) return void client.destroy();
+    client.once("close", leave);
     const server = connect(upstream.port, upstream.host);
     for (const [one, other] of [[client, server] as const, [server, client] as const]) {
       one.setTimeout(TCP_IDLE_MS, () => one.destroy());
@@ -77,21 +84,56 @@ export async function startNameServer(
     port: door.address().port,
     async stop() {
       for (const socket of pending) socket.close();
+      pending.clear();
       door.close();
       tcp.close();
     },
   };
 }
 
+/** How many places each asker has taken. */
+class Shares {
+  readonly #max: number;
+  readonly #taken = new Map<string, number>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Takes a place; the function gives it back. Null when the asker has its share already. */
+  enter(asker: string): (() => void) | null {
+    const taken = this.#taken.get(asker) ?? 0;
+    if (taken >= this.#max) return null;
+    this.#taken.set(asker, taken + 1);
+    return () => {
+      const left = (this.#taken.get(asker) ?? 1) - 1;
+      if (left > 0) this.#taken.set(asker, left);
+      else this.#taken.delete(asker);
+    };
+  }
+}
+
+interface Asking {
+  door: UdpSocket;
+  pending: Set<UdpSocket>;
+  questions: Shares;
+  upstream: Upstream;
+  answerWaitMs: number;
+}
+
 /** Uses a new socket per question: a forged answer would have to guess its port. */
-function ask(door: UdpSocket, pending: Set<UdpSocket>, question: Buffer, asker: RemoteInfo, upstream: Upstream): void {
+function ask({ door, pending, questions, upstream, answerWaitMs }: Asking, question: Buffer, asker: RemoteInfo): void {
+  const leave = questions.enter(asker.address);
+  if (leave === null) return; // without an answer the asker asks again
   const socket = createSocket(isIPv6(upstream.host) ? "udp6" : "udp4");
   pending.add(socket);
   const finish = (): void => {
     clearTimeout(timer);
-    if (pending.delete(socket)) socket.close();
+    if (!pending.delete(socket)) return;
+    socket.close();
+    leave();
   };
-  const timer = setTimeout(finish, ANSWER_WAIT_MS).unref();
+  const timer = setTimeout(finish, answerWaitMs).unref();
   socket.on("error", finish);
   socket.once("message", (answer) => {
     door.send(answer, asker.port, asker.address, () => {}); // the asker may be gone
