@@ -1,9 +1,12 @@
 /** Bytes of request bodies that the proxy holds before it sends them, bounded for each workload and for the server. */
 export const HELD_BYTES_MAX = { workload: 16 * 2 ** 20, server: 256 * 2 ** 20 } as const;
 
+/** What a chunk costs beside its bytes: a workload may send one byte at a time. */
+const CHUNK_BYTES = 128;
+
 /** The part of one request. */
 export interface Hold {
-  /** False when the bytes do not fit, or the request is over. */
+  /** Takes one chunk. False when it does not fit, or the request is over. */
   take(bytes: number): boolean;
   /** May be called more than once. */
   release(): void;
@@ -17,9 +20,10 @@ export class HeldBytes {
     let [own, isOver] = [0, false];
     return {
       take: (bytes) => {
-        if (isOver || !this.#fits(uid, bytes)) return false;
-        own += bytes;
-        this.#add(uid, bytes);
+        const cost = bytes + CHUNK_BYTES;
+        if (isOver || !this.#fits(uid, cost)) return false;
+        own += cost;
+        this.#add(uid, cost);
         return true;
       },
       release: () => {
