@@ -1,5 +1,6 @@
 /** Who may do what at the S3 door, asked again on every request. */
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import * as s3 from "@aws-sdk/client-s3";
 import { HOUR_MS } from "../../src/lib/time/clock.ts";
@@ -113,6 +114,11 @@ describe("access to drives by S3", () => {
     const body = "by address";
     const headers = { "content-length": String(body.length), expect: "100-continue" };
     assert.equal((await send("PUT", presigned(keys, "PUT", "/open/a b/ü"), { body, headers })).status, 200);
+    const fixed = { "X-Amz-Content-Sha256": createHash("sha256").update(body).digest("hex") };
+    const bound = presigned(keys, "PUT", "/open/bound", { query: fixed });
+    assert.equal((await send("PUT", bound, { body })).status, 200);
+    const other = await send("PUT", bound, { body: "BY ADDRESS" });
+    assert.equal(codeIn(other.body), "XAmzContentSHA256Mismatch", "the address is for this content alone");
     const address = presigned(keys, "GET", "/open/a b/ü", { query: { "response-content-type": "text/html" } });
     const got = await send("GET", address);
     assert.deepEqual([got.status, got.body, got.headers["content-type"]], [200, body, "text/html"]);

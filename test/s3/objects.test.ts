@@ -1,6 +1,6 @@
 /** Drives as buckets, through Amazon's own client; the files are looked at on the disk. */
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { after, before, describe, test } from "node:test";
@@ -49,6 +49,20 @@ describe("objects of a drive", () => {
   after(async () => {
     await door[Symbol.asyncDispose]();
     await machine.dispose();
+  });
+
+  test("folders deeper than a key can name, and files with holes, cost the server little", async () => {
+    const deep = Array.from({ length: 6 }, () => "n".repeat(200)).join("/");
+    mkdirSync(join(dir, "deep", deep), { recursive: true });
+    writeFileSync(join(dir, "deep", deep, "file"), "x");
+    assert.deepEqual((await list({ Prefix: "deep/" })).keys, []);
+    assert.deepEqual((await list({ Prefix: "deep/", Delimiter: "/" })).prefixes, []);
+    writeFileSync(join(dir, "holes"), "");
+    truncateSync(join(dir, "holes"), 2 ** 33);
+    const copy = { Bucket, Key: "copied", CopySource: `${Bucket}/holes` };
+    await fails(client.send(new s3.CopyObjectCommand(copy)), "InvalidRequest");
+    rmSync(join(dir, "holes"));
+    rmSync(join(dir, "deep"), { recursive: true });
   });
 
   test("an object is a file at once, and a file an object", async () => {

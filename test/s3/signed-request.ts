@@ -49,7 +49,7 @@ export function presigned(
   });
   const canonical = canonicalRequest({
     ...{ method, path, query: pairs, signedHeaders },
-    payloadHash: signed["x-amz-content-sha256"] ?? "UNSIGNED-PAYLOAD",
+    payloadHash: signed["x-amz-content-sha256"] ?? query["X-Amz-Content-Sha256"] ?? "UNSIGNED-PAYLOAD",
     headers: new Map(Object.entries(headers).map(([name, value]) => [name, [value]])),
   });
   const signature = signatureOf(signingKey(keys.secretAccessKey, scope), stringToSign(canonical, time, scope));

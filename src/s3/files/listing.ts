@@ -99,7 +99,7 @@ async function* walk(objects: DriveObjects, query: Walk): AsyncGenerator<Found> 
     const group = base.slice(0, border + 1);
     if (Buffer.compare(Buffer.from(group), query.after) <= 0) return;
     await using there = await folderAt(objects.folders.files, start);
-    if (there && (await hasKey(objects, there))) yield { prefix: group };
+    if (there && (await hasKey(objects, there, base))) yield { prefix: group };
     return;
   }
   await using folder = await folderAt(objects.folders.files, start);
@@ -124,7 +124,7 @@ async function* walkIn(objects: DriveObjects, folder: Folder, base: string, quer
     if (isGrouped && key.startsWith(prefix) && key.length > prefix.length) {
       if (Buffer.compare(bytes, after) <= 0) continue;
       await using group = await folder.child(name);
-      if (group && (await hasKey(objects, group))) yield { prefix: key };
+      if (group && (await hasKey(objects, group, key))) yield { prefix: key };
       continue;
     }
     await using inner = await folder.child(name);
@@ -208,14 +208,16 @@ async function entryOf(folder: Folder, entry: Dirent<Buffer>): Promise<Entry | n
   return stat?.isFile() || stat?.isDirectory() ? { name, isFolder: stat.isDirectory() } : null;
 }
 
-/** Whether a folder is an object, or has one below it. */
-async function hasKey(objects: DriveObjects, folder: Folder): Promise<boolean> {
+/** Whether a folder is an object, or has one below it. No folder is opened whose keys would be longer than a key may be. */
+async function hasKey(objects: DriveObjects, folder: Folder, base: string): Promise<boolean> {
   for await (const entry of await opendir(folder.at("."), { encoding: "buffer" as BufferEncoding })) {
     const found = await entryOf(folder, entry as unknown as Dirent<Buffer>);
     if (!found) continue;
+    const key = `${base}${found.name}${found.isFolder ? "/" : ""}`;
+    if (Buffer.byteLength(key) > KEY_BYTES_MAX) continue;
     if (!found.isFolder) return true;
     await using inner = await folder.child(found.name);
-    if (inner && (await hasKey(objects, inner))) return true;
+    if (inner && (await hasKey(objects, inner, key))) return true;
   }
   return objects.isObject(folder);
 }

@@ -2,6 +2,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { allowedPath, noSuchKey, type S3Call } from "../call.ts";
 import type { StoredObject } from "../files/drive-objects.ts";
+import { REQUEST_BYTES_MAX } from "../wire/payload.ts";
 import { S3Error } from "../wire/s3-error.ts";
 import type { S3Request } from "../wire/s3-request.ts";
 
@@ -28,7 +29,13 @@ export async function copySource(
   const { object, handle } = found;
   return {
     object,
-    bytes: (range) => (handle ? readBytes(handle, range?.start ?? 0, (range?.end ?? object.bytes - 1) + 1) : none()),
+    bytes(range) {
+      const [start, end] = [range?.start ?? 0, (range?.end ?? object.bytes - 1) + 1];
+      // A file with holes costs a workload nothing, and its copy every byte.
+      if (end - start > REQUEST_BYTES_MAX)
+        throw new S3Error("InvalidRequest", `At most ${REQUEST_BYTES_MAX} bytes are copied at once. Copy in parts.`);
+      return handle ? readBytes(handle, start, end) : none();
+    },
     [Symbol.asyncDispose]: async () => handle?.close(),
   };
 }

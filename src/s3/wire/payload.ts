@@ -8,8 +8,8 @@ import { S3Error } from "./s3-error.ts";
 import type { S3Request } from "./s3-request.ts";
 
 export const UNSIGNED = "UNSIGNED-PAYLOAD";
-/** S3's limit of one request with data. */
-const BYTES_MAX = 5 * 1024 ** 3;
+/** S3's limit of one request with data, sent or copied. */
+export const REQUEST_BYTES_MAX = 5 * 1024 ** 3;
 
 /** Kinds of framed bodies, by the value of x-amz-content-sha256. */
 const FRAMED: Readonly<Record<string, { isSigned: boolean; hasTrailers: boolean }>> = {
@@ -86,9 +86,9 @@ function lengthOf(text: string | undefined): number {
   if (text === undefined) throw new S3Error("MissingContentLength", "You must provide the Content-Length HTTP header.");
   const bytes = Number(text);
   if (!/^\d{1,15}$/.test(text)) throw new S3Error("InvalidArgument", "The length of the body is not a number.");
-  if (bytes > BYTES_MAX)
+  if (bytes > REQUEST_BYTES_MAX)
     throw new S3Error("EntityTooLarge", "Your proposed upload exceeds the maximum allowed size", {
-      MaxSizeAllowed: String(BYTES_MAX),
+      MaxSizeAllowed: String(REQUEST_BYTES_MAX),
     });
   return bytes;
 }

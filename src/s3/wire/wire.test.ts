@@ -102,6 +102,7 @@ test("XML is written so that every key survives, and read without surprises", ()
     "<?php ?><a/>",
     "<a>".repeat(100) + "</a>".repeat(100),
     "<a>&#0;</a>",
+    `<a>${"<b/>".repeat(100_000)}</a>`,
     "<a>&#x110000;</a>",
   ];
   for (const document of bad) assert.throws(() => readXml(document), { code: "MalformedXML" }, document.slice(0, 30));

@@ -11,6 +11,8 @@ export interface XmlNode {
 }
 
 const DEPTH_MAX = 16;
+/** The list of 10,000 parts has at most eight elements for each. An element takes far more memory than its text. */
+const ELEMENTS_MAX = 100_000;
 const TOKEN =
   /<\?xml[^>]*\?>|<!--[\s\S]*?-->|<(\/?)([A-Za-z_][\w:.-]*)((?:\s+[\w:.-]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*(\/?)>|([^<]+)/gy;
 const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
@@ -18,6 +20,7 @@ const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">",
 export function readXml(document: string): XmlNode {
   const top: XmlNode = { name: "", text: "", children: [] };
   const open = [top];
+  let elements = 0;
   TOKEN.lastIndex = 0;
   for (let at = document.startsWith("\ufeff") ? 1 : 0; at < document.length; at = TOKEN.lastIndex) {
     TOKEN.lastIndex = at;
@@ -30,6 +33,8 @@ export function readXml(document: string): XmlNode {
       if (current.name !== local(name) || open.length === 1) throw malformed();
       open.pop();
     } else if (name !== undefined) {
+      elements += 1;
+      if (elements > ELEMENTS_MAX) throw malformed();
       const node: XmlNode = { name: local(name), text: "", children: [] };
       current.children.push(node);
       if (!selfClosing && open.push(node) > DEPTH_MAX) throw malformed();
