@@ -95,6 +95,30 @@ export function createPushedImages({ database, clock }: { database: Database; cl
       return row ? { ...entryOf(row), content: row.content } : null;
     },
 
+    async countManifests({ owner, repository }: RepositoryKey): Promise<number> {
+      const { count } = await database.read
+        .selectFrom("pushed_manifests")
+        .select(({ fn }) => fn.countAll().as("count"))
+        .where("owner", "=", owner)
+        .where("repository", "=", repository)
+        .executeTakeFirstOrThrow();
+      return Number(count);
+    },
+
+    /** Digests of the manifests about another, the oldest first. */
+    async listReferrers({ owner, repository }: RepositoryKey, subject: string): Promise<string[]> {
+      const rows = await database.read
+        .selectFrom("pushed_manifests")
+        .select("digest")
+        .where("owner", "=", owner)
+        .where("repository", "=", repository)
+        .where("subject", "=", subject)
+        .orderBy("created_at")
+        .orderBy("digest")
+        .execute();
+      return rows.map(({ digest }) => digest);
+    },
+
     async listManifests({ owner, repository }: RepositoryKey): Promise<ManifestEntry[]> {
       const rows = await database.read
         .selectFrom("pushed_manifests")

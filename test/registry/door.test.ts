@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { promisify } from "node:util";
+import { MINUTE_MS } from "../../src/lib/time/clock.ts";
 import { debianEnv, unpackedDebian } from "../debian-packages.ts";
 import { makeAccount, makeUser } from "../identities.ts";
 import { tar } from "../image-archive.ts";
@@ -35,6 +36,7 @@ suite("the registry", () => {
   let platform: TestPlatform;
   let source: FakeRegistry;
   let admin: string;
+  let aheadMs = 0;
   /** A member of another account. */
   let stranger: string;
 
@@ -42,6 +44,7 @@ suite("the registry", () => {
     source = await startFakeRegistry();
     platform = await startTestPlatform({
       config: { registries: source.host, private_connections: "true", image_max: "1" },
+      clock: { now: () => Date.now() + aheadMs },
     });
     admin = basic("any", platform.apiKey);
     const { id } = await makeAccount(platform.app.store, "theirs");
@@ -139,6 +142,12 @@ suite("the registry", () => {
     assert.deepEqual(await codeOf(await ask("main/other/manifests/1", reads)), [401, "UNAUTHORIZED"]);
     const more = await tokenFor("repository:main/tool:pull,push", reads);
     assert.equal((await ask("main/tool/blobs/uploads/", more, push)).status, 401, "no token gives more than itself");
+    aheadMs = 20 * MINUTE_MS;
+    const renewed = await tokenFor("repository:main/tool:pull", reads);
+    assert.equal((await ask("main/tool/manifests/1.2", renewed)).status, 200);
+    aheadMs = 40 * MINUTE_MS;
+    assert.equal((await ask("main/tool/manifests/1.2", renewed)).status, 401, "no token makes itself live longer");
+    aheadMs = 0;
     const form = new URLSearchParams({ grant_type: "password", username: "a", password: platform.apiKey });
     form.set("scope", "repository:main/tool:push");
     const posted = (await (await ask("token", null, { method: "POST", body: form })).json()) as { token: string };
@@ -287,6 +296,28 @@ suite("the registry", () => {
     await pushImage(platform.url, source, "many:sig", { authorization: admin, to: "main/agent/many:sig" });
     const referrers = (await (await ask(`main/many/referrers/${subject}`, admin)).json()) as { manifests: object[] };
     assert.equal(referrers.manifests.length, 1);
+    // Large manifests come in pages.
+    const { config } = JSON.parse(source.blobs.get(source.tags.get("many:sig") ?? "")?.toString() ?? "");
+    for (let number = 0; number < 3; number += 1) {
+      const annotations = { number: `${number}`.repeat(4_100_000) };
+      const about = { mediaType: `${OCI}.manifest.v1+json`, digest: subject, size: 1 };
+      const body = JSON.stringify({ schemaVersion: 2, config, layers: [], subject: about, annotations });
+      const headers = { "content-type": `${OCI}.manifest.v1+json` };
+      const at = `main/agent/many/manifests/${digestOf(Buffer.from(body))}`;
+      assert.equal((await ask(at, admin, { method: "PUT", body, headers })).status, 201);
+    }
+    const counts: number[] = [];
+    for (let path: string | undefined = `main/many/referrers/${subject}`; path !== undefined; ) {
+      const answer = await ask(path, admin);
+      counts.push(((await answer.json()) as { manifests: object[] }).manifests.length);
+      path = /<\/v2\/([^>]+)>/.exec(answer.headers.get("link") ?? "")?.[1];
+    }
+    assert.equal(counts.length, 2);
+    assert.equal((counts[0] ?? 0) + (counts[1] ?? 0), 4);
+    const entry = { mediaType: `${OCI}.manifest.v1+json`, digest: subject, size: source.blobs.get(subject)?.length };
+    const index = JSON.stringify({ schemaVersion: 2, manifests: Array.from({ length: 257 }, () => entry) });
+    const wide = { method: "PUT", body: index, headers: { "content-type": `${OCI}.index.v1+json` } };
+    assert.deepEqual(await codeOf(await ask("main/agent/many/manifests/wide", admin, wide)), [400, "MANIFEST_INVALID"]);
     // By tag one tag goes, by digest the manifest with all of its tags.
     assert.equal((await ask("main/many/manifests/b", admin, { method: "DELETE" })).status, 202);
     assert.equal((await ask(`main/many/manifests/${source.tags.get("many:b")}`, admin)).status, 200);

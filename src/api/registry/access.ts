@@ -26,6 +26,8 @@ export interface Guest {
   secret: Secret;
   /** What a registry token allows, by repository; null: all that the caller may do. */
   allowed: Readonly<Record<string, readonly Action[]>> | null;
+  /** When the registry token ends, and each that is made with it; infinite for other credentials. */
+  until: number;
 }
 
 export interface AccessDeps {
@@ -55,9 +57,9 @@ export function createAccess({ authenticator, machines, tokens, publicUrl }: Acc
     }
   }
 
-  async function guestOf(secret: Secret, allowed: Guest["allowed"], scope?: string): Promise<Guest> {
+  async function guestOf({ secret, allowed, until }: Omit<Guest, "caller">, scope?: string): Promise<Guest> {
     const caller = await callerOf(secret);
-    if (caller) return { caller, secret, allowed };
+    if (caller) return { caller, secret, allowed, until };
     const message = "The credentials are not valid. Sign in with an API key as password, or a service account.";
     throw registryError("unauthenticated", "UNAUTHORIZED", message, { headers: challenge(scope) });
   }
@@ -74,9 +76,8 @@ export function createAccess({ authenticator, machines, tokens, publicUrl }: Acc
       const [, scheme = "", value = ""] = /^(basic|bearer) +(\S+)$/i.exec(authorization) ?? [];
       if (scheme === "")
         throw registryError("unauthenticated", "UNAUTHORIZED", "Sign in first.", { headers: challenge(scope) });
-      if (scheme.toLowerCase() === "basic") return guestOf(basicOf(value), null, scope);
-      const token = tokens.open(value);
-      return token ? guestOf(token.secret, token.allowed, scope) : guestOf({ user: "", password: value }, null, scope);
+      if (scheme.toLowerCase() === "basic") return guestOf(whole(basicOf(value)), scope);
+      return guestOf(tokens.open(value) ?? whole({ user: "", password: value }), scope);
     },
 
     async authorize(guest: Guest, repository: string, action: Action): Promise<Membership> {
@@ -104,12 +105,14 @@ export function createAccess({ authenticator, machines, tokens, publicUrl }: Acc
         const given = asked.filter(isAction).filter(may);
         if (given.length > 0) allowed[repository] = [...new Set([...(allowed[repository] ?? []), ...given])];
       }
-      return tokens.make({ secret: guest.secret, allowed });
+      return tokens.make({ secret: guest.secret, allowed }, guest.until);
     },
 
-    secretOf: (user: string, password: string): Promise<Guest> => guestOf({ user, password }, null),
+    secretOf: (user: string, password: string): Promise<Guest> => guestOf(whole({ user, password })),
   };
 }
+
+const whole = (secret: Secret): Omit<Guest, "caller"> => ({ secret, allowed: null, until: Number.POSITIVE_INFINITY });
 
 function basicOf(value: string): Secret {
   const text = Buffer.from(value, "base64").toString("utf8");

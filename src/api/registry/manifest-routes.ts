@@ -77,12 +77,15 @@ const JSON_TYPE = { "content-type": "application/json" };
 
 const json = (value: unknown) => (): Buffer => Buffer.from(JSON.stringify(value));
 
-async function listReferrers({ query, name, rest: digest, deps }: Visit): Promise<DoorAnswer> {
+async function listReferrers({ query, name, repository, rest: digest, deps }: Visit): Promise<DoorAnswer> {
   if (!DIGEST.test(digest)) throw registryError("bad_request", "DIGEST_INVALID", "This is no digest.");
-  const type = query.get("artifactType");
-  const manifests = await referrersOf(await readablePlace(name, deps), digest, deps);
-  const shown = type === null ? manifests : manifests.filter(({ artifactType }) => artifactType === type);
-  const filtered = type === null ? {} : { "oci-filters-applied": "artifactType" };
-  const index = { schemaVersion: 2, mediaType: INDEX, manifests: shown };
-  return { status: 200, headers: { "content-type": INDEX, ...filtered }, body: json(index) };
+  const [artifactType, last] = [query.get("artifactType"), query.get("last")];
+  const place = await readablePlace(name, deps);
+  const { page: manifests, next } = await referrersOf(place, digest, { artifactType, last }, deps);
+  const filtered = artifactType === null ? {} : { "oci-filters-applied": "artifactType" };
+  const more = new URLSearchParams({ ...(artifactType === null ? {} : { artifactType }), last: next ?? "" });
+  const link = { link: `</v2/${repository}/referrers/${digest}?${more}>; rel="next"` };
+  const index = { schemaVersion: 2, mediaType: INDEX, manifests };
+  const headers = { "content-type": INDEX, ...filtered, ...(next === null ? {} : link) };
+  return { status: 200, headers, body: json(index) };
 }

@@ -19,7 +19,7 @@ const shape = z.object({
   until: z.number(),
 });
 
-export type RegistryToken = Omit<z.infer<typeof shape>, "until">;
+export type RegistryToken = z.infer<typeof shape>;
 
 const PREFIX = "registry.";
 const CONTEXT = "registry-token";
@@ -31,17 +31,20 @@ export type RegistryTokens = ReturnType<typeof createRegistryTokens>;
 export function createRegistryTokens({ keyFor, clock }: { keyFor(purpose: string): Buffer; clock: Clock }) {
   const box = createSealedBox(keyFor(CONTEXT));
   return {
-    make(token: RegistryToken): { token: string; expiresInSeconds: number } {
-      const sealed = box.seal(JSON.stringify({ ...token, until: clock.now() + LIFE_MS }), CONTEXT);
-      return { token: `${PREFIX}${sealed}`, expiresInSeconds: LIFE_MS / SECOND_MS };
+    /** `untilMax`: when the token ends at the latest. */
+    make(token: Omit<RegistryToken, "until">, untilMax: number): { token: string; expiresInSeconds: number } {
+      const now = clock.now();
+      const until = Math.min(now + LIFE_MS, untilMax);
+      const sealed = box.seal(JSON.stringify({ ...token, until }), CONTEXT);
+      return { token: `${PREFIX}${sealed}`, expiresInSeconds: Math.floor((until - now) / SECOND_MS) };
     },
 
     /** Null for other texts and for a token that has ended. */
     open(text: string): RegistryToken | null {
       if (!text.startsWith(PREFIX)) return null;
       try {
-        const { until, ...token } = shape.parse(JSON.parse(box.open(text.slice(PREFIX.length), CONTEXT)));
-        return until > clock.now() ? token : null;
+        const token = shape.parse(JSON.parse(box.open(text.slice(PREFIX.length), CONTEXT)));
+        return token.until > clock.now() ? token : null;
       } catch {
         return null; // not made here
       }

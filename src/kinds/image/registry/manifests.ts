@@ -30,6 +30,8 @@ import type { RepositoryPlace } from "./place.ts";
 
 /** Manifests of one repository. */
 const MANIFESTS_MAX = 10_000;
+/** Manifests that one index names. All names of a repository are held in memory when it is swept. */
+const NAMES_MAX = 256;
 
 export interface NewManifest {
   /** A tag, or the digest of the manifest. */
@@ -74,16 +76,15 @@ export async function putManifest(
     throw registryError("bad_request", "TAG_INVALID", "A tag has letters, digits, dots, hyphens and underscores.");
   const { document, ...manifest } = parsed(bytes, digest, mediaType);
   await requireParts(place, document, deps);
-  const known = await deps.store.pushedImages.listManifests(place.key);
-  if (known.length >= MANIFESTS_MAX)
+  const isKnown = (await deps.store.pushedImages.getManifest(place.key, digest)) !== null;
+  if (!isKnown && (await deps.store.pushedImages.countManifests(place.key)) >= MANIFESTS_MAX)
     throw registryError("usage_limit_exceeded", "DENIED", `A repository has at most ${MANIFESTS_MAX} manifests.`);
   await deps.store.pushedImages.addManifest(place.key, manifest);
   if (DIGEST.test(reference)) return manifest;
   try {
     await keepTag(place, reference, digest, "manifests" in document || holdsFiles(document), actor, deps);
   } catch (error) {
-    if (!known.some((each) => each.digest === digest))
-      await deps.store.pushedImages.removeManifests(place.key, [digest]);
+    if (!isKnown) await deps.store.pushedImages.removeManifests(place.key, [digest]);
     throw error;
   }
   return manifest;
@@ -120,6 +121,8 @@ function parsed(bytes: Buffer, digest: string, sentType: string): PushedManifest
 async function requireParts(place: RepositoryPlace, document: Document, deps: Deps): Promise<void> {
   const { pushedImages } = deps.store;
   if ("manifests" in document) {
+    if (document.manifests.length > NAMES_MAX)
+      throw invalid(`An index names at most ${NAMES_MAX} manifests here, not ${document.manifests.length}.`);
     for (const { digest, size } of document.manifests) {
       const found = await pushedImages.getManifest(place.key, digest);
       requirePart(digest, size, found && Buffer.byteLength(found.content));
