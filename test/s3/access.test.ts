@@ -182,6 +182,7 @@ describe("access to drives by S3", () => {
     const made = { ...keys, endpoint: given.AWS_ENDPOINT_URL_S3, expiration: "2100-01-01T00:00:00Z" };
     await put(door.client(made), "open", "from the command line");
     assert.match(stderr, /The credentials end at 20/);
+    assert.equal(given.AWS_DEFAULT_REGION, given.AWS_REGION);
   });
 
   test("a drive token is exchanged for credentials, and a session token for nothing", async () => {

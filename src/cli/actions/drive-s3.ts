@@ -17,6 +17,7 @@ export async function printS3Environment(call: Invocation): Promise<undefined> {
     AWS_SECRET_ACCESS_KEY: made.secretAccessKey,
     AWS_SESSION_TOKEN: made.sessionToken,
     AWS_REGION: made.region,
+    AWS_DEFAULT_REGION: made.region, // boto3 and version 1 of the AWS command line read only this one
     AWS_ENDPOINT_URL_S3: made.endpoint,
   };
   context.print(

@@ -98,6 +98,9 @@ export const endOf = (timeoutS: number | undefined, nowMs: number): string =>
 /** Whether the sandbox sleeps at its end, instead of ending. */
 export const pausesAtEnd = ({ metadata }: Shown): boolean => metadata.labels?.[TIMEOUT_LABEL] === "pause";
 
+/** Whether a client of E2B made the sandbox; others end only when their own record says so. */
+export const isMadeHere = ({ metadata }: Shown): boolean => metadata.labels?.[TEMPLATE_LABEL] !== undefined;
+
 /** The sandbox with another end; null = it does not end by itself. */
 export function withEnd({ metadata, spec }: Shown, expires: string | null): object {
   const { expires: _before, ...runtime } = spec.runtime ?? {};

@@ -4,6 +4,7 @@ import { decoded, Refusal, unsupported } from "./refusal.ts";
 import type { Place } from "./sandbox-id.ts";
 import {
   endOf,
+  isMadeHere,
   type NewSandbox,
   newName,
   pausesAtEnd,
@@ -20,7 +21,12 @@ const FORKS_MAX = 20;
 /** A hundred years. */
 const TIMEOUT_MAX_S = 100 * 365 * 24 * 3600;
 
-const sandboxOf = async (control: Control): Promise<{ shown: Shown; place: Place }> => {
+interface Found {
+  shown: Shown;
+  place: Place;
+}
+
+const sandboxOf = async (control: Control): Promise<Found> => {
   const place = await control.placeOf(control.params[0] ?? "");
   const { name: sandboxName, workspace } = place;
   return { place, shown: await control.manage<Shown>("sandboxGet", { params: { sandboxName }, workspace }) };
@@ -133,23 +139,32 @@ const timeoutIn = ({ body }: Control): number | undefined => {
   return timeout;
 };
 
-/** Gives the sandbox a new end, unless it sleeps at its end. */
-async function extend(control: Control): Promise<Shown> {
-  const timeout = timeoutIn(control);
-  const { place, shown } = await sandboxOf(control);
-  if (pausesAtEnd(shown)) return shown;
+async function endAt(control: Control, { place, shown }: Found, expires: string): Promise<Shown> {
   const { name: sandboxName, workspace } = place;
-  const body = withEnd(shown, endOf(timeout, control.nowMs));
-  return control.manage<Shown>("sandboxUpdate", { params: { sandboxName }, body, workspace });
+  return control.manage<Shown>("sandboxUpdate", { params: { sandboxName }, body: withEnd(shown, expires), workspace });
 }
 
+/** A sandbox that sleeps at its end gets no other end. */
 export const setTimeout: Endpoint = async (control) => {
-  await extend(control);
+  const end = endOf(timeoutIn(control), control.nowMs);
+  const found = await sandboxOf(control);
+  if (!pausesAtEnd(found.shown)) await endAt(control, found, end);
   return { status: 204 };
 };
+
+/** As at E2B, a connection never brings the end nearer; a sandbox without an end that E2B's clients did not make gets none. */
+async function extended(control: Control): Promise<Shown> {
+  const end = endOf(timeoutIn(control), control.nowMs);
+  const found = await sandboxOf(control);
+  const { shown } = found;
+  const before = shown.spec.runtime?.expires;
+  const isKept =
+    before === undefined ? pausesAtEnd(shown) || !isMadeHere(shown) : Date.parse(before) >= Date.parse(end);
+  return isKept ? shown : endAt(control, found, end);
+}
 
 /** A sleeping sandbox wakes with the first request to it. */
 export const connect: Endpoint = async (control) => ({
   status: 200,
-  body: await whole(control, await extend(control)),
+  body: await whole(control, await extended(control)),
 });

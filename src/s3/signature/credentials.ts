@@ -25,6 +25,12 @@ export function presentedIn(header: One, query: One): Presented | null {
   if (authorization !== undefined && query("X-Amz-Signature") !== undefined)
     throw new S3Error("InvalidArgument", "Sign a request in its header or in its query, not in both.");
   if (authorization !== undefined) return fromHeader(authorization, header);
+  if (query("AWSAccessKeyId") !== undefined)
+    throw new S3Error(
+      "InvalidRequest",
+      `A presigned address has to use ${ALGORITHM} (signature version 4). boto3 uses it with ` +
+        "AWS_DEFAULT_REGION=local, or with Config(signature_version='s3v4').",
+    );
   return query("X-Amz-Signature") === undefined && query("X-Amz-Algorithm") === undefined ? null : fromQuery(query);
 }
 

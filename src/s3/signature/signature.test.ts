@@ -104,6 +104,7 @@ test("a changed request, another clock or an unsigned header is refused with the
     [{ ...PRESIGNED, url: PRESIGNED.url.replace("86400", "86399") }, NOW, "SignatureDoesNotMatch"],
     [{ ...PRESIGNED, headers: { "x-amz-meta-a": "b" } }, NOW, "AccessDenied"],
     [{ ...first, headers: { ...first.headers, Authorization: "AWS a:b" } }, NOW, "InvalidRequest"],
+    [{ ...PRESIGNED, url: "/test.txt?AWSAccessKeyId=a&Signature=b&Expires=1" }, NOW, "InvalidRequest"],
     [{ ...first, url: "/%ff" }, NOW, "InvalidURI"],
   ];
   for (const [sent, nowMs, code] of cases)

@@ -7,6 +7,8 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { eventually, linesOf, skip, startSandboxd, type TestDaemon } from "../../../test/sandboxd-harness.ts";
+import { steadiness } from "../network/on-demand.ts";
+import { listenerInodes } from "../network/sockets.ts";
 import { statOf } from "../process/tree.ts";
 
 /** One line of an execution; the tests check it member by member. */
@@ -289,6 +291,7 @@ Rich()`;
     await d.ask("DELETE", "/process/code-interpreter/kill");
     await eventually(async () => pids.every((pid) => statOf(pid) === null || statOf(pid)?.state === "Z"));
     await eventually(async () => (await d.ask("GET", "/process/code-interpreter")).json.status === "killed");
+    await eventually(() => ports.every((port) => listenerInodes(port).length === 0));
     assert.equal(mainOf(await run("2 + 2")), "4");
   });
 });
@@ -306,5 +309,22 @@ describe("programs that a connection starts", { skip }, () => {
     refused.socket.destroy();
     assert.match(refused.line, new RegExp(`^ERR .*serve-${bad} of BERTH_SERVE_${bad} ended with exit code 3`));
     assert.match((await d.portDoor(await freePort())).line, /^ERR nothing listens/);
+  });
+
+  test("a listener that looks for a moment whether the port is free is not the program's own", () => {
+    const isSteady = steadiness();
+    const looks: [string[], number][] = [
+      [[], 0],
+      [["1"], 10],
+      [["1"], 50],
+      [["2"], 60],
+      [[], 100],
+      [[], 200],
+      [["3"], 210],
+      [["3", "4"], 250],
+      [["3", "4"], 299],
+    ];
+    for (const [inodes, nowMs] of looks) assert.equal(isSteady(inodes, nowMs), false, `${inodes} at ${nowMs} ms`);
+    assert.equal(isSteady(["3", "4"], 300), true);
   });
 });

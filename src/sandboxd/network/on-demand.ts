@@ -11,6 +11,7 @@ import type { Environment } from "../process/environment.ts";
 import type { ManagedProcess } from "../process/managed-process.ts";
 import type { ProcessTable } from "../process/table.ts";
 import { dial } from "./port-door.ts";
+import { listenerInodes } from "./sockets.ts";
 
 const VARIABLE = "BERTH_SERVE_";
 /** Programs of the daemon itself that serve ports; each gets all of its ports as arguments. */
@@ -18,10 +19,17 @@ const OWN_PROGRAMS = ["code-interpreter"];
 /** How long a program may take until it listens. */
 const START_MAX_MS = 60_000;
 const LOOK_MS = 10;
+/**
+ * How long the same listener has to be there. Development servers such as Vite first listen for a moment to see whether
+ * the port is free; connections to that listener are reset.
+ */
+const STEADY_MS = 50;
 
 export class OnDemand {
   readonly #environment: Environment;
   readonly #processes: ProcessTable;
+  /** Ports whose program starts now; the promise ends with null when the program listens. */
+  readonly #starts = new Map<number, Promise<Error | null>>();
 
   constructor(environment: Environment, processes: ProcessTable) {
     this.#environment = environment;
@@ -30,12 +38,23 @@ export class OnDemand {
 
   /** Connects to the port, after starting its program when nothing listens there. */
   async dial(port: number): Promise<Socket | Error> {
-    const first = await dial(port);
     const line = this.#environment.variable(`${VARIABLE}${port}`);
-    if (!(first instanceof Error) || !line) return first;
+    if (!line) return dial(port);
+    if (!this.#starts.has(port)) {
+      const first = await dial(port);
+      if (!(first instanceof Error)) return first;
+    }
+    return (await this.#start(port, line)) ?? dial(port);
+  }
+
+  #start(port: number, line: string): Promise<Error | null> {
+    const begun = this.#starts.get(port);
+    if (begun) return begun;
     const process = this.#started(port, line);
-    if (process instanceof Error) return process;
-    return this.#awaited(port, process);
+    if (process instanceof Error) return Promise.resolve(process);
+    const start = this.#awaited(port, process).finally(() => this.#starts.delete(port));
+    this.#starts.set(port, start);
+    return start;
   }
 
   #started(port: number, line: string): ManagedProcess | Error {
@@ -66,16 +85,27 @@ export class OnDemand {
     });
   }
 
-  async #awaited(port: number, process: ManagedProcess): Promise<Socket | Error> {
+  async #awaited(port: number, process: ManagedProcess): Promise<Error | null> {
     const { name } = process.record;
+    const isSteady = steadiness();
     for (const endMs = Date.now() + START_MAX_MS; Date.now() < endMs; await pause(LOOK_MS)) {
-      const socket = await dial(port);
-      if (!(socket instanceof Error)) return socket;
+      if (isSteady(listenerInodes(port), Date.now())) return null;
       if (!process.running)
         return new Error(`process ${name} of ${VARIABLE}${port} ended with exit code ${process.record.exitCode}`);
     }
     return new Error(`process ${name} of ${VARIABLE}${port} does not listen on its port`);
   }
+}
+
+/** Judges one look after the other at the listeners of a port: whether the same ones are there since STEADY_MS. */
+export function steadiness(): (inodes: readonly string[], nowMs: number) => boolean {
+  let seen = "";
+  let sinceMs = 0;
+  return (inodes, nowMs) => {
+    const listeners = inodes.join();
+    if (listeners !== seen) [seen, sinceMs] = [listeners, nowMs];
+    return listeners !== "" && nowMs - sinceMs >= STEADY_MS;
+  };
 }
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;

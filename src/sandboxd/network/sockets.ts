@@ -37,13 +37,16 @@ export function listeningPorts(): Set<number> {
   return new Set(listening.map((socket) => socket.localPort));
 }
 
+/** Inodes of the TCP listeners on this port. */
+export function listenerInodes(port: number): string[] {
+  return [...socketsOf("tcp"), ...socketsOf("tcp6")]
+    .filter(({ state, localPort }) => state === "LISTEN" && localPort === port)
+    .map(({ inode }) => inode);
+}
+
 /** Processes that hold a TCP listener on this port, including all that share one listener. */
 export function listenersOn(port: number): number[] {
-  const inodes = new Set(
-    [...socketsOf("tcp"), ...socketsOf("tcp6")]
-      .filter(({ state, localPort }) => state === "LISTEN" && localPort === port)
-      .map(({ inode }) => inode),
-  );
+  const inodes = new Set(listenerInodes(port));
   if (inodes.size === 0) return [];
   const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));
   return pids.map(Number).filter((pid) => socketInodesOf(pid).some((inode) => inodes.has(inode)));

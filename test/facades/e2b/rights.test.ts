@@ -87,6 +87,17 @@ test("a token opens its sandbox and nothing else, until its key is deleted", asy
   assert.equal(await enter(id, mine), 401);
 });
 
+test("a connection never brings the end of a sandbox nearer, and gives none to a sandbox of the platform's own", async () => {
+  const endOf = async (path: string, timeout: number): Promise<string> =>
+    (await ask("POST", `/sandboxes/${path}/connect`, { body: { timeout } })).body.endAt;
+  const before = (await ask("GET", `/sandboxes/${id}`)).body.endAt;
+  assert.equal(await endOf(id, 1), before);
+  assert.ok((await endOf(id, 3600)) > before);
+  assert.equal((await platform.call("POST", "/sandboxes", { body: { metadata: { name: "kept" } } })).status, 200);
+  await endOf("kept-main", 300);
+  assert.equal((await platform.call("GET", "/sandboxes/kept")).body.spec.runtime.expires, undefined);
+});
+
 test("what the platform does not have is refused", async () => {
   const refused = async (body: object) => (await ask("POST", "/v2/sandboxes", { key: stranger, body })).status;
   assert.equal(await refused({ mcp: {} }), 400);
