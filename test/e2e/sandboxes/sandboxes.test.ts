@@ -197,9 +197,9 @@ await onEachDatabase(
       ];
       const made = await make("/sandboxes", "holder", { volumes });
       assert.equal(made.spec.region, "north");
-      assert.deepEqual((await call("GET", "/volumes/data")).body.state, { attachedTo: "sandbox:holder" });
+      assert.equal((await call("GET", "/volumes/data")).body.state.attachedTo, "sandbox:holder");
       const listed = await call("GET", "/volumes?q=data");
-      assert.deepEqual(listed.body.data[0].state, { attachedTo: "sandbox:holder" });
+      assert.equal(listed.body.data[0].state.attachedTo, "sandbox:holder");
       const taken = await call("POST", "/sandboxes", { body: { metadata: { name: "second" }, spec: { volumes } } });
       assert.equal(taken.status, 409);
       assert.match(taken.body.message, /spec\.volumes\[0\]\.name: volume 'data' is in use by sandbox 'holder'/);
