@@ -1,11 +1,12 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { CAPABILITY_NAMES } from "../src/node/capabilities/capabilities.ts";
+import { CAPABILITY_NAMES, type CapabilityName } from "../src/node/capabilities/capabilities.ts";
 import { driverConformance } from "../src/node/conformance/conformance.ts";
 import type { Harness } from "../src/node/conformance/harness.ts";
 import { FakeMachine, type FakeOptions, fakeDriver } from "./fake-driver.ts";
 
-const CAPABILITIES = CAPABILITY_NAMES.filter((name) => name !== "building" && name !== "volumeCopies");
+const LACKING: readonly CapabilityName[] = ["building", "volumeCopies", "hibernation"];
+const CAPABILITIES = CAPABILITY_NAMES.filter((name) => !LACKING.includes(name));
 
 driverConformance("fake", { capabilities: CAPABILITIES, open: () => fakeHarness() });
 driverConformance("fake (core alone)", { capabilities: [], open: () => fakeHarness({ without: CAPABILITY_NAMES }) });
