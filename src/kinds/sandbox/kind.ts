@@ -101,6 +101,7 @@ export const sandbox = defineKind({
       .string()
       .optional()
       .describe("How it is kept from the machine: vm-like, mapped, contained, user or none."),
+    imageSource: z.string().optional().describe("What its files come from: the image with its digest."),
     expiresIn: z.int().optional().describe("Seconds to the earliest end."),
     lastUsedAt: z.string().optional(),
     errors: z

@@ -1994,6 +1994,8 @@ class SandboxRecord(TypedDict):
     state: NotRequired[Literal["RUNNING", "STANDBY"]]
     #: How it is kept from the machine: vm-like, mapped, contained, user or none.
     isolation: NotRequired[str]
+    #: What its files come from: the image with its digest.
+    imageSource: NotRequired[str]
     #: Seconds to the earliest end.
     expiresIn: NotRequired[float]
     lastUsedAt: NotRequired[str]

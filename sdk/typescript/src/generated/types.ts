@@ -4042,6 +4042,8 @@ export interface SandboxRecord {
   state?: "RUNNING" | "STANDBY" | undefined;
   /** How it is kept from the machine: vm-like, mapped, contained, user or none. */
   isolation?: string | undefined;
+  /** What its files come from: the image with its digest. */
+  imageSource?: string | undefined;
   /** Seconds to the earliest end. */
   expiresIn?: number | undefined;
   lastUsedAt?: string | undefined;
