@@ -37,7 +37,10 @@ export function bytesOf(bytes: number): string {
   return `${value < 10 && at > 0 ? value.toFixed(1) : Math.round(value)} ${units[at]}`;
 }
 
-export const countOf = (count: number, noun: string, plural = `${noun}s`): string =>
+/** `sandbox` → `sandboxes`, `address` → `addresses`. */
+const pluralOf = (noun: string): string => `${noun}${/(s|x|ch)$/.test(noun) ? "es" : "s"}`;
+
+export const countOf = (count: number, noun: string, plural = pluralOf(noun)): string =>
   `${count.toLocaleString("en")} ${count === 1 ? noun : plural}`;
 
 export const moneyOf = (amount: number): string =>

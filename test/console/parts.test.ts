@@ -5,10 +5,22 @@ import { fieldsOf, withMember } from "../../console/form/schema.ts";
 import { KINDS } from "../../console/generated/kinds.ts";
 import { OPERATIONS as LISTED } from "../../console/generated/operations.ts";
 import { eventsOf } from "../../console/lib/events.ts";
+import { countOf } from "../../console/lib/format.ts";
 import { collectionPath, createPlaces, itemPath } from "../../console/lib/places.ts";
 import { ROW_PX, windowOf } from "../../console/table/window.ts";
 import { firstCommand, linesOf } from "../../console/views/lines.ts";
 import { OPERATIONS } from "../../src/kinds/index.ts";
+
+test("a count has the plural of its noun", () => {
+  assert.deepEqual(
+    ["sandbox", "egress address", "MCP server"].map((noun) => [countOf(1, noun), countOf(1900, noun)]),
+    [
+      ["1 sandbox", "1,900 sandboxes"],
+      ["1 egress address", "1,900 egress addresses"],
+      ["1 MCP server", "1,900 MCP servers"],
+    ],
+  );
+});
 
 describe("addresses", () => {
   for (const base of ["", "/console"])

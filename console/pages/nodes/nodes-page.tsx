@@ -118,7 +118,7 @@ function NodeCard({ node, onDrain, onRemove }: { node: Node; onDrain(): void; on
             ["Address", node.address ?? ""],
             ["Version", node.version],
             ["Started", timeOf(node.startedAt)],
-            ["Last heard of", `${ageOf(node.heartbeatAt)} ago`],
+            ["Last heard of", node.isSelf ? "now" : `${ageOf(node.heartbeatAt)} ago`],
           ]}
         />
       </div>
