@@ -59,10 +59,17 @@ const PLAIN = new Set(
   ).split(" "),
 );
 
+/**
+ * Members of a signature, and what SDKs move from headers into a presigned address without a change of meaning. Others
+ * that they move there (a copy's source, metadata, tags) would be lost: such an address is refused.
+ */
+const SIGNED =
+  /^x-amz-(?:algorithm|credential|date|expires|signedheaders|signature|security-token|content-sha256|checksum-.*|sdk-checksum-algorithm|user-agent)$/i;
+
 export function operationOf(request: S3Request): S3Operation {
   const { method, bucket: name, key, pairs, query, header } = request;
   const on = name === "" ? "service" : key === "" ? "bucket" : "object";
-  const names = pairs.map(([each]) => each).filter((each) => !PLAIN.has(each) && !/^x-amz-/i.test(each));
+  const names = pairs.map(([each]) => each).filter((each) => !PLAIN.has(each) && !SIGNED.test(each));
   const found = S3_OPERATIONS.find(
     (operation) =>
       operation.method === method &&
