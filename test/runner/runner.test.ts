@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Limits } from "./file-run.ts";
 import { unfinished } from "./held.ts";
 import { endProcess, processesOf } from "./left-behind.ts";
@@ -135,7 +136,9 @@ test("what a green file leaves on the machine is told and taken away", async (t)
   const folder = /folder (\S+)/.exec(outcome.leftBehind.join("\n"))?.[1] ?? "";
   assert.match(folder, /data-/);
   assert.match(end, /⚠ \S*leaves\.test\.mjs: process \d+: sleep/);
-  assert.deepEqual(processesOf({ folder }), [], `process ${pid} has ended`);
+  assert.ok(pid > 0);
+  // A killed process stays in the list of the kernel for a moment.
+  while (processesOf({ folder }).length > 0) await delay(10);
 });
 
 test("a process is found by a mount of its own too", async (t) => {
