@@ -3,9 +3,9 @@ import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { freePort } from "../../../test/free-port.ts";
 import { eventually, linesOf, skip, startSandboxd, type TestDaemon } from "../../../test/sandboxd-harness.ts";
 import { steadiness } from "../network/on-demand.ts";
 import { listenerInodes } from "../network/sockets.ts";
@@ -15,17 +15,6 @@ import { statOf } from "../process/tree.ts";
 type Line = ReturnType<typeof JSON.parse>;
 
 const lacks = ["python3", "node"].find((program) => spawnSync(program, ["--version"]).status !== 0);
-
-/** A port that is free now; the tests share the machine's ports with others. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("the listener has no port");
-  return address.port;
-}
 
 describe("the code interpreter", { skip: skip || (lacks ? `${lacks} is not installed` : false) }, () => {
   let d: TestDaemon;
