@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { ADMIN_EMAIL, type Bootstrapped } from "./auth/bootstrap.ts";
 import { makeConsoleLink } from "./auth/console/console-link.ts";
 import { startBackground } from "./composition/background.ts";
+import { createExamination } from "./composition/examination.ts";
 import { takeFolder } from "./composition/folder.ts";
 import { layFoundation } from "./composition/foundation.ts";
 import { startIdentity } from "./composition/identity.ts";
@@ -10,7 +11,7 @@ import { startInference } from "./composition/inference.ts";
 import { joinNode } from "./composition/join-node.ts";
 import { startManagement } from "./composition/management.ts";
 import { type MachineOptions, startNode } from "./composition/node.ts";
-import { allLogsOf, startPeers } from "./composition/peers.ts";
+import { allLogsOf, findingsOf, startPeers } from "./composition/peers.ts";
 import { modelPrices, privateAddressesOf, settingsOf, usagePrices } from "./composition/settings.ts";
 import type { Start } from "./composition/start.ts";
 import { type Config, clientUrl } from "./config.ts";
@@ -67,7 +68,8 @@ export async function startApp(options: AppOptions): Promise<App> {
     const { store, bootstrapped, rotateKey } = foundation;
     const identity = await startIdentity(start, foundation);
     const started = await startNode(start, foundation, options);
-    const peers = await startPeers(start, foundation, started, () => inference.gateway);
+    const examine = createExamination(config, started.driver);
+    const peers = await startPeers(start, foundation, started, () => inference.gateway, examine);
     const { platform, deps } = joinNode(
       {
         ...{ store, clock, settings, log, prices },
@@ -78,6 +80,7 @@ export async function startApp(options: AppOptions): Promise<App> {
         keyFor: store.keyFor,
         feed: stack.add(createFeed(store)),
         allLogs: allLogsOf(started, peers),
+        findingsOf: findingsOf(started, peers, examine),
       },
       started.node,
     );

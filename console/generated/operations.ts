@@ -180,6 +180,7 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"nodeDrain","method":"POST","path":"/nodes/{node}/drain","summary":"Give a node no new workloads; those that it has stay","scope":"nodes:update","role":"admin","kind":"node"},
   {"id":"nodeUndrain","method":"POST","path":"/nodes/{node}/undrain","summary":"Give a drained node new workloads again","scope":"nodes:update","role":"admin","kind":"node"},
   {"id":"nodeRemove","method":"DELETE","path":"/nodes/{node}","summary":"Remove a node that never returns","scope":"nodes:delete","role":"admin","kind":"node"},
+  {"id":"nodeFindings","method":"GET","path":"/nodes/{node}/findings","summary":"Check what a server needs and finds on its machine, as `berth doctor` does","scope":"nodes:get","role":"admin","kind":"node"},
   {"id":"overviewGet","method":"GET","path":"/overview","summary":"What the workspace holds by kind and status, the latest failures, and the cost of today","scope":"workspaces:get","role":"member","kind":"overview"},
   {"id":"policyUsages","method":"GET","path":"/policies/{policyName}/usages","summary":"List the resources that name a policy","scope":"policies:get","role":"member","kind":"policy"},
   {"id":"previewtokenDelete","method":"DELETE","path":"/sandboxes/{sandboxName}/previews/{previewName}/tokens/{tokenName}","summary":"Revoke a token by its name or its value","scope":"sandboxes:delete","role":"member","kind":"previewtoken"},

@@ -8,6 +8,7 @@ import type { GatewayPeers } from "../gateway/deps.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { fromWire, toWire, type WiredAnswer, type WiredReplay } from "../gateway/replay-wire.ts";
 import type { Edge } from "../http/edge.ts";
+import type { MachineFinding, Platform } from "../kinds/port.ts";
 import { type AllLogs, createAllLogs } from "../node/logs/all-logs.ts";
 import type { LogPage, LogQuery } from "../node/logs/log-store.ts";
 import type { Nodes } from "../node/nodes.ts";
@@ -20,8 +21,8 @@ import type { Start } from "./start.ts";
 
 /** Bytes of an answer that is read whole. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
-/** Time limit of a question for log lines. */
-const LOGS_MS = 30_000;
+/** Time limit of a question to another node. */
+const QUESTION_MS = 30_000;
 const POSTGRES_PORT = 5432;
 
 export interface StartedPeers {
@@ -38,6 +39,7 @@ export async function startPeers(
   { store }: Foundation,
   { nodeRegistry, node }: StartedNode,
   gatewayOf: () => Gateway,
+  examine: () => Promise<MachineFinding[]>,
 ): Promise<StartedPeers | null> {
   if (store.database.dialect !== "postgres") return null;
   const { nodes } = nodeRegistry;
@@ -72,6 +74,7 @@ export async function startPeers(
         ),
     },
     door: createPeerDoor({
+      "/findings": examine,
       "/logs": (query) => node.logs.query(query as LogQuery),
       "/log-names": (asked) => {
         const { workspace, plural } = asked as { workspace: string; plural: string };
@@ -92,17 +95,31 @@ export function allLogsOf({ node, nodeRegistry }: StartedNode, started: StartedP
   const { nodes } = nodeRegistry;
   const selfName = (): string => nodes.self.name;
   if (started === null) return createAllLogs(node.logs, selfName, null);
-  const { peers } = started;
-  const ask = async <T>(id: string, path: string, body: unknown): Promise<T> =>
-    JSON.parse(
-      await textOf(await peers.ask(id, { path, body, signal: AbortSignal.timeout(LOGS_MS) }), ANSWER_BYTES_MAX),
-    );
+  const ask = asking(started.peers);
   return createAllLogs(node.logs, selfName, {
     nodes: () => nodes.list().filter(({ id }) => id !== nodes.self.id),
     query: (id, query) => ask<LogPage>(id, "/logs", query),
     names: (id, workspace, plural) => ask<string[]>(id, "/log-names", { workspace, plural }),
   });
 }
+
+/** Checks the machine of this node, or has another node check its own. */
+export function findingsOf(
+  { nodeRegistry: { nodes } }: StartedNode,
+  started: StartedPeers | null,
+  examine: () => Promise<MachineFinding[]>,
+): Platform["findingsOf"] {
+  return (id) =>
+    id === nodes.self.id || started === null ? examine() : asking(started.peers)<MachineFinding[]>(id, "/findings", {});
+}
+
+/** Asks another node and reads its whole answer. */
+const asking =
+  (peers: Peers) =>
+  async <T>(id: string, path: string, body: unknown): Promise<T> =>
+    JSON.parse(
+      await textOf(await peers.ask(id, { path, body, signal: AbortSignal.timeout(QUESTION_MS) }), ANSWER_BYTES_MAX),
+    );
 
 const written = ({ host, port }: { host: string; port: number }): string =>
   `${host.includes(":") ? `[${host}]` : host}:${port}`;

@@ -138,6 +138,15 @@ export interface ProviderModel {
   ownedBy?: string;
 }
 
+/** One result of `berth doctor`. */
+export interface MachineFinding {
+  check: string;
+  state: "ok" | "warning" | "problem";
+  says: string;
+  next?: string;
+  command?: string;
+}
+
 /** What the operations of the API use. No part of it belongs to one machine, except `here`. */
 export interface Platform {
   providers: ModelProviders;
@@ -159,6 +168,8 @@ export interface Platform {
   feed: Feed;
   /** The log lines of all nodes. */
   allLogs: AllLogs;
+  /** What a live node finds when it checks its machine and its settings. */
+  findingsOf(node: string): Promise<MachineFinding[]>;
   /**
    * The machine of the server that received the request. An operation that uses it works only for workloads and files
    * on that machine.

@@ -7,6 +7,7 @@ import { consoleHost, SHARING_ADVICE, sharedWithWorkloads } from "../contract/co
 import { credentialsFile, readCredentials } from "../lib/credentials.ts";
 import { type ProcessNote, runningNotes } from "../lib/process-note.ts";
 import { MINUTE_MS, SECOND_MS, toIso } from "../lib/time/clock.ts";
+import type { Probe } from "../node/driver.ts";
 import { inspectDatabase } from "../store/database/inspect.ts";
 import { missingPackages } from "./packages.ts";
 import { probeIsolation } from "./runtime.ts";
@@ -19,9 +20,13 @@ export interface Finding {
   says: string;
   /** What the operator should do about it. */
   next?: string;
+  /** The command that does it, where one command is enough. */
+  command?: string;
 }
 
-type Check = (config: Config) => Promise<Omit<Finding, "check">>;
+type Found = Omit<Finding, "check">;
+/** `probe` tells what isolation this machine gives. */
+type Check = (config: Config, probe: () => Promise<Probe>) => Promise<Found>;
 
 const NODE_MAJOR_MIN = 24;
 const DISK_PROBLEM_BYTES = 100 * 1024 ** 2;
@@ -56,7 +61,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     const open = statSync(data).mode & 0o077;
     return open === 0
       ? ok(data)
-      : warning(`${data} can be entered by other users of this machine`, `chmod 700 ${data}`);
+      : warning(`${data} can be entered by other users of this machine`, ...pasted(`chmod 700 ${data}`));
   },
 
   disk: async ({ data }) => {
@@ -89,6 +94,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
       : warning(
           `the rotation to the key ${rotation.to} has not ended (${rotation.resealed} values so far)`,
           "a running server goes on with it; otherwise run `berth rotate-key` again. No backup can be written before",
+          "berth rotate-key",
         );
   },
 
@@ -115,7 +121,8 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   credentials: async ({ data }) => {
     const file = credentialsFile(data);
     if (!existsSync(file)) return ok("will be written at the first start");
-    if ((statSync(file).mode & 0o077) !== 0) return warning(`${file} can be read by other users`, `chmod 600 ${file}`);
+    if ((statSync(file).mode & 0o077) !== 0)
+      return warning(`${file} can be read by other users`, ...pasted(`chmod 600 ${file}`));
     const { url, apiKey } = readCredentials(data) ?? {};
     if (!url || !apiKey) return warning(`${file} holds no key`, "start once with BERTH_API_KEY set to add one");
     if (!runningNotes(data).some((note) => note.url === url)) return ok(`${file} (not tried: no server is running)`);
@@ -145,32 +152,46 @@ export const CHECKS: Readonly<Record<string, Check>> = {
       : ok(toIso(now));
   },
 
-  isolation: async (config) => {
-    const { grade, grades, missing } = await probeIsolation(config);
+  isolation: async (_config, probe) => {
+    const { grade, grades, missing } = await probe();
     if (grade === "none") return problem("this machine cannot isolate workloads", missing.join(" "));
     // Their programs do something only for root.
     const packages = process.getuid?.() === 0 ? missingPackages() : [];
-    const install = packages.length === 0 ? [] : [`On Debian: apt-get install ${packages.join(" ")}`];
+    const command = packages.length === 0 ? undefined : `apt-get install ${packages.join(" ")}`;
+    const install = command === undefined ? [] : [`On Debian: ${command}`];
     const more = grades.filter((each) => each !== grade).map((each) => `; on request '${each}'`);
     const says = [`grade '${grade}'`, ...more].join("");
-    return missing.length === 0 ? ok(says) : warning(says, [...missing, ...install].join(" "));
+    return missing.length === 0 ? ok(says) : warning(says, [...missing, ...install].join(" "), command);
   },
 };
 
-export async function examine(config: Config, each: (finding: Finding) => void): Promise<Finding[]> {
+export async function examine(
+  config: Config,
+  each: (finding: Finding) => void = () => {},
+  probe = () => probeIsolation(config),
+): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const [check, look] of Object.entries(CHECKS)) {
     // A check that throws reports its error as the problem.
-    const found = await look(config).catch((error: unknown) => problem((error as Error).message, AFTER_FAILURE[check]));
+    const found = await look(config, probe).catch((error: unknown) =>
+      problem((error as Error).message, AFTER_FAILURE[check]),
+    );
     findings.push({ check, ...found });
     each({ check, ...found });
   }
   return findings;
 }
 
-const ok = (says: string): Omit<Finding, "check"> => ({ state: "ok", says });
-const warning = (says: string, next: string): Omit<Finding, "check"> => ({ state: "warning", says, next });
-const problem = (says: string, next?: string): Omit<Finding, "check"> => ({
+const ok = (says: string): Found => ({ state: "ok", says });
+const warning = (says: string, next: string, command?: string): Found => ({
+  state: "warning",
+  says,
+  next,
+  ...(command === undefined ? {} : { command }),
+});
+/** An advice that is the command itself. */
+const pasted = (command: string): [next: string, command: string] => [command, command];
+const problem = (says: string, next?: string): Found => ({
   state: "problem",
   says,
   ...(next ? { next } : {}),

@@ -31,6 +31,7 @@ describe("the console", { skip: chromium.skip }, () => {
       assert.equal(page.url(), `${platform.app.pagesUrl}/main`);
       await page.reload();
       await heading(page, "Home");
+      await page.getByText("This machine cannot isolate workloads.").waitFor();
       await look(page);
     }, link);
     const { page, context } = await chromium.person();

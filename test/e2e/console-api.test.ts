@@ -1,5 +1,6 @@
 /** What a console asks for beside the resources: the overview, changes as they happen, search over all kinds. */
 import assert from "node:assert/strict";
+import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { ServerEvent } from "../../src/contract/event-stream.ts";
@@ -73,6 +74,21 @@ for (const database of databases.all) {
       assert.equal(seen.failures[1].reason, "The key is wrong.");
       for (const uid of uids.slice(0, 2)) await store.resources.delete("main", uid);
       assert.deepEqual((await call("GET", "/overview")).body.failures, []);
+    });
+
+    test("a server tells admins what it lacks, with the command that mends it", async () => {
+      const { body: nodes } = await call("GET", "/nodes");
+      const path = `/nodes/${nodes[0].id}/findings`;
+      chmodSync(platform.dataDir, 0o755);
+      const { status, body } = await call("GET", path);
+      assert.equal(status, 200);
+      const finding = body.find(({ check }: { check: string }) => check === "data folder");
+      assert.equal(finding.state, "warning");
+      assert.equal(finding.command, `chmod 700 ${platform.dataDir}`);
+      assert.equal(body.find(({ check }: { check: string }) => check === "database").state, "ok");
+      const member = await makeUser(store, accountId, "member", { main: "admin" });
+      assert.equal((await call("GET", path, { key: member.key })).status, 403);
+      assert.equal((await call("GET", "/nodes/nowhere/findings")).status, 404);
     });
 
     test("a watcher hears of its workspace and kinds, and of what it missed", async () => {

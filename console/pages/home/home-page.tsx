@@ -1,4 +1,4 @@
-/** What runs, what failed, what today costs, and three ways to begin. */
+/** What runs, what failed, what the servers lack, what today costs, and three ways to begin. */
 import "./home.css";
 import { type Overview, useOverview } from "../../api/overview.ts";
 import { ageOf, moneyOf } from "../../lib/format.ts";
@@ -8,6 +8,7 @@ import { Badge } from "../../ui/badge.tsx";
 import { Card } from "../../ui/facts.tsx";
 import { Failure, Loading } from "../../ui/notice.tsx";
 import { places, top } from "../../views/places.ts";
+import { Findings } from "./findings.tsx";
 import { Starts } from "./starts.tsx";
 
 export function HomePage({ workspace }: { workspace: string }) {
@@ -16,6 +17,7 @@ export function HomePage({ workspace }: { workspace: string }) {
     <>
       <h1>Home</h1>
       <Starts workspace={workspace} />
+      <Findings workspace={workspace} />
       {error ? <Failure error={error} /> : null}
       {data === undefined && !error ? <Loading /> : null}
       {data === undefined ? null : <Glance overview={data} workspace={workspace} />}

@@ -5,7 +5,7 @@ import type { NodeInfo } from "../../node/nodes.ts";
 import { type Call, type Implementation, implement, type Platform } from "../port.ts";
 import { PLACED_KINDS } from "./adopt.ts";
 import { giveUp } from "./give-up.ts";
-import { nodeDrain, nodeGet, nodeList, nodeRemove, type nodeShape, nodeUndrain } from "./operations.ts";
+import { nodeDrain, nodeFindings, nodeGet, nodeList, nodeRemove, type nodeShape, nodeUndrain } from "./operations.ts";
 
 export const nodeHandlers: readonly Implementation[] = [
   implement(nodeList, async (_call, deps) => {
@@ -16,6 +16,12 @@ export const nodeHandlers: readonly Implementation[] = [
   implement(nodeGet, async (call, deps) => shown(await find(call, deps), deps)),
   implement(nodeDrain, (call, deps) => setDrained(call, true, deps)),
   implement(nodeUndrain, (call, deps) => setDrained(call, false, deps)),
+  implement(nodeFindings, async (call, deps) => {
+    const { id, name } = await find(call, deps);
+    if (!deps.nodes.isLive(id))
+      throw new PlatformError("unavailable", `Node ${name} is lost, so nothing can be checked on its machine.`);
+    return deps.findingsOf(id);
+  }),
   implement(nodeRemove, async (call, deps) => {
     const node = await find(call, deps);
     if (!deps.nodes.isLost(node.id))

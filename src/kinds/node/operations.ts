@@ -86,4 +86,22 @@ export const nodeRemove = defineOperation({
   response: nodeShape,
 });
 
-export const nodeOperations = [nodeList, nodeGet, nodeDrain, nodeUndrain, nodeRemove];
+export const findingShape = z.object({
+  check: z.string().describe("What was looked at: disk, database, isolation …"),
+  state: z.enum(["ok", "warning", "problem"]),
+  says: z.string(),
+  next: z.string().optional().describe("What the operator should do about it."),
+  command: z.string().optional().describe("The command that does it, where one command is enough."),
+});
+
+export const nodeFindings = defineOperation({
+  ...common,
+  id: "nodeFindings",
+  method: "GET",
+  path: `${ITEM}/findings`,
+  summary: "Check what a server needs and finds on its machine, as `berth doctor` does",
+  scope: "nodes:get",
+  response: z.array(findingShape),
+});
+
+export const nodeOperations = [nodeList, nodeGet, nodeDrain, nodeUndrain, nodeRemove, nodeFindings];

@@ -1920,6 +1920,15 @@ class Api:
         """Remove a node that never returns. `DELETE /v0/nodes/{node}`"""
         return cast("types.NodeRecord", self._caller.call("DELETE", f'/nodes/{segment("node", node)}', query={"force": force}, timeout=timeout))
 
+    def node_findings(
+        self,
+        node: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> List[types.NodeFindingsResult]:
+        """Check what a server needs and finds on its machine, as `berth doctor` does. `GET /v0/nodes/{node}/findings`"""
+        return cast("List[types.NodeFindingsResult]", self._caller.call("GET", f'/nodes/{segment("node", node)}/findings', timeout=timeout))
+
     def overview_get(self, *, timeout: Optional[float] = None) -> types.OverviewRecord:
         """What the workspace holds by kind and status, the latest failures, and the cost of today. `GET /v0/overview`"""
         return cast("types.OverviewRecord", self._caller.call("GET", "/overview", timeout=timeout))

@@ -1548,6 +1548,17 @@ class ModelUsageResultSummary(TypedDict):
     cost: float
 
 
+class NodeFindingsResult(TypedDict):
+    #: What was looked at: disk, database, isolation …
+    check: str
+    state: Literal["ok", "warning", "problem"]
+    says: str
+    #: What the operator should do about it.
+    next: NotRequired[str]
+    #: The command that does it, where one command is enough.
+    command: NotRequired[str]
+
+
 class NodeRecord(TypedDict):
     id: str
     name: str

@@ -90,6 +90,7 @@ import type {
   ModelRecord,
   ModelUpdate,
   ModelUsageResult,
+  NodeFindingsResult,
   NodeRecord,
   OverviewRecord,
   PasswordSetBody,
@@ -1270,6 +1271,8 @@ export interface Api {
       /** Also when sandboxes, volumes, drives and snapshots are there: they are deleted, because their files are lost. */
       force?: boolean | undefined;
     } }): Promise<NodeRecord>;
+  /** Check what a server needs and finds on its machine, as `berth doctor` does. `GET /v0/nodes/{node}/findings` */
+  nodeFindings(input: CallOptions & { params: { node: string } }): Promise<NodeFindingsResult[]>;
   /** What the workspace holds by kind and status, the latest failures, and the cost of today. `GET /v0/overview` */
   overviewGet(input?: CallOptions): Promise<OverviewRecord>;
   /** List the resources that name a policy. `GET /v0/policies/{policyName}/usages` */

@@ -179,6 +179,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   nodeDrain: { method: "POST", path: "/nodes/{node}/drain" },
   nodeUndrain: { method: "POST", path: "/nodes/{node}/undrain" },
   nodeRemove: { method: "DELETE", path: "/nodes/{node}" },
+  nodeFindings: { method: "GET", path: "/nodes/{node}/findings" },
   overviewGet: { method: "GET", path: "/overview" },
   policyUsages: { method: "GET", path: "/policies/{policyName}/usages" },
   previewtokenDelete: { method: "DELETE", path: "/sandboxes/{sandboxName}/previews/{previewName}/tokens/{tokenName}" },

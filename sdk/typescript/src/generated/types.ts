@@ -3214,6 +3214,18 @@ export interface ModelUsageResult {
   };
 }
 
+/** The answer of nodeFindings. */
+export interface NodeFindingsResult {
+  /** What was looked at: disk, database, isolation … */
+  check: string;
+  state: "ok" | "warning" | "problem";
+  says: string;
+  /** What the operator should do about it. */
+  next?: string | undefined;
+  /** The command that does it, where one command is enough. */
+  command?: string | undefined;
+}
+
 /** The answer of nodeGet. */
 export interface NodeRecord {
   id: string;
