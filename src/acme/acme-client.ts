@@ -7,6 +7,7 @@ import { z } from "zod";
 import { SECOND_MS } from "../lib/time/clock.ts";
 import { makeRequest } from "../lib/x509/certificate.ts";
 import { keyAuthorization, newAccountKey, signedMessage } from "./jws.ts";
+import { REVOCATION_REASONS, type RevocationReason } from "./revocation-reason.ts";
 
 const REQUEST_MS = 30 * SECOND_MS;
 /** How long the authority may take to check a challenge or to sign. */
@@ -52,10 +53,17 @@ export type Solver = (challenge: Challenge) => Promise<() => Promise<void>>;
 export class AcmeError extends Error {
   /** How long the authority asks to wait; null when it says nothing. */
   readonly retryAfterMs: number | null;
+  /** The authority's word for the problem (RFC 8555, 6.7); undefined where it gave none. */
+  readonly problem: string | undefined;
 
-  constructor(message: string, retryAfterMs: number | null = null, options?: ErrorOptions) {
+  constructor(
+    message: string,
+    retryAfterMs: number | null = null,
+    { problem, ...options }: ErrorOptions & { problem?: string | undefined } = {},
+  ) {
     super(message, options);
     this.retryAfterMs = retryAfterMs;
+    this.problem = problem;
   }
 }
 
@@ -138,10 +146,21 @@ export class AcmeClient {
     return { chain: (await this.#post(done.certificate, null)).text, key };
   }
 
-  /** Declares that a certificate of this account is no longer to be trusted. */
-  async revoke(chain: string): Promise<void> {
+  /**
+   * Declares that a certificate is no longer to be trusted. The account that asked for the certificate signs, or with
+   * `key` the certificate's own key, which authorities require for the reason keyCompromise.
+   */
+  async revoke(chain: string, reason: RevocationReason = "unspecified", key?: string): Promise<void> {
     const { revokeCert } = await this.#urls();
-    await this.#post(revokeCert, { certificate: new X509Certificate(chain).raw.toString("base64url") });
+    const payload = {
+      certificate: new X509Certificate(chain).raw.toString("base64url"),
+      reason: REVOCATION_REASONS[reason],
+    };
+    try {
+      await this.#post(revokeCert, payload, key === undefined ? this.#requireAccount() : { url: "", key });
+    } catch (error) {
+      if (!(error instanceof AcmeError) || error.problem !== ALREADY_REVOKED) throw error;
+    }
   }
 
   async close(): Promise<void> {
@@ -197,6 +216,7 @@ export class AcmeClient {
         throw new AcmeError(
           `The authority answered ${answer.status}: ${problem.detail ?? problem.type ?? "no reason"}`,
           answer.retryAfterMs,
+          { problem: problem.type },
         );
     }
   }
@@ -235,6 +255,7 @@ export class AcmeClient {
 }
 
 const BAD_NONCE = "urn:ietf:params:acme:error:badNonce";
+const ALREADY_REVOKED = "urn:ietf:params:acme:error:alreadyRevoked";
 
 async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = [];

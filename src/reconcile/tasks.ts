@@ -19,11 +19,14 @@ export interface TasksOptions {
 export function startTasks({ store, log, holder, tasks }: TasksOptions): Running {
   const abort = new AbortController();
   const running = new Set<Promise<void>>();
+  const busy = new Set<string>();
   const once = async (task: PeriodicTask): Promise<void> => {
     try {
-      // The lease is longer than the period, so that the same server keeps the task.
+      // The lease is longer than the period, so that the same server keeps the task, also during a run of many periods.
       const lease = await store.leases.acquire(`task/${task.name}`, holder, task.everyMs * 2);
-      if (lease) await task.run(abort.signal);
+      if (!lease || busy.has(task.name)) return;
+      busy.add(task.name);
+      await task.run(abort.signal).finally(() => busy.delete(task.name));
     } catch (error) {
       if (!abort.signal.aborted) log.warn({ err: error, task: task.name }, "a periodic task failed");
     }

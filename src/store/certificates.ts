@@ -22,12 +22,14 @@ export interface CertificateRecord {
   chain: string;
   notBefore: number;
   notAfter: number;
-  /** When the platform asks for the next one; 0 for an uploaded certificate. */
+  /** When the platform asks for the next one; 0 = never: an uploaded certificate, or one that was revoked for good. */
   renewAt: number;
   /** Why the last attempt failed; "" when it did not. */
   failure: string;
   failures: number;
   retryAt: number;
+  /** When the authority revoked it; 0 for a certificate that is good. */
+  revokedAt: number;
 }
 
 export type Issued = Pick<
@@ -36,6 +38,10 @@ export type Issued = Pick<
 > & {
   key: string;
 };
+
+/** A revoked certificate is served on only until the next one is there. */
+const isServed = ({ chain, revokedAt, renewAt }: Pick<CertificateRecord, "chain" | "revokedAt" | "renewAt">) =>
+  chain !== "" && (revokedAt === 0 || renewAt > 0);
 
 export type Certificates = ReturnType<typeof createCertificates>;
 
@@ -52,11 +58,18 @@ export function createCertificates({ database, box }: { database: Database; box:
       return row ? recordOf(row) : null;
     },
 
-    /** The certificate and its private key, in PEM; null while there is none. */
+    /** The certificate and its private key, in PEM; null where no certificate is served. */
     async credential(name: string): Promise<{ certificate: string; key: string } | null> {
       const row = await rowOf(database, name);
-      if (!row || row.chain === "") return null;
+      if (!row || !isServed(recordOf(row))) return null;
       return { certificate: row.chain, key: box.open(row.sealed_key, row.name) };
+    },
+
+    /** The private key, in PEM, also of a certificate that is no longer served. */
+    async keyOf(name: string): Promise<string> {
+      const row = await rowOf(database, name);
+      if (!row) throw new Error(`there is no certificate for ${name}`);
+      return box.open(row.sealed_key, row.name);
     },
 
     /** One certificate for several names. */
@@ -71,7 +84,7 @@ export function createCertificates({ database, box }: { database: Database; box:
             not_before: issued.notBefore,
             not_after: issued.notAfter,
             renew_at: issued.renewAt,
-            ...{ failure: "", failures: 0, retry_at: 0 },
+            ...{ failure: "", failures: 0, retry_at: 0, revoked_at: 0 },
           };
           await queries
             .insertInto("certificates")
@@ -90,7 +103,7 @@ export function createCertificates({ database, box }: { database: Database; box:
           .insertInto("certificates")
           .values({
             ...{ name, domain_uid: domainUid, source: "acme", ...none },
-            ...{ failure, failures: 1, retry_at: retryAt },
+            ...{ failure, failures: 1, retry_at: retryAt, revoked_at: 0 },
           })
           .onConflict((conflict) =>
             conflict.column("name").doUpdateSet((eb) => ({
@@ -101,6 +114,18 @@ export function createCertificates({ database, box }: { database: Database; box:
           )
           .execute();
         announce({ topic: CERTIFICATE_TOPIC, key: name });
+      }),
+
+    /** Marks a certificate as revoked, for all names that it is for. `renewAt`: when to ask for the next; 0 = never. */
+    revoked: (chain: string, revokedAt: number, renewAt: number): Promise<void> =>
+      database.write(async ({ queries, announce }) => {
+        const rows = await queries
+          .updateTable("certificates")
+          .set({ revoked_at: revokedAt, renew_at: renewAt, failure: "", failures: 0, retry_at: 0 })
+          .where("chain", "=", chain)
+          .returning("name")
+          .execute();
+        for (const { name } of rows) announce({ topic: CERTIFICATE_TOPIC, key: name });
       }),
 
     remove: (names: readonly string[]): Promise<void> =>
@@ -147,4 +172,5 @@ const recordOf = (row: CertificateRow): CertificateRecord => ({
   failure: row.failure,
   failures: Number(row.failures),
   retryAt: Number(row.retry_at),
+  revokedAt: Number(row.revoked_at),
 });

@@ -1,7 +1,7 @@
 /** Pebble, a certificate authority for tests. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -16,6 +16,8 @@ export interface Pebble {
   caFile: string;
   /** What Pebble knows of a certificate: Valid or Revoked. */
   statusOf(serial: string): Promise<string>;
+  /** How many certificates it has issued since its first start. */
+  issued(): number;
   start(): Promise<void>;
   stop(): Promise<void>;
   /** Removes its files, too. */
@@ -56,6 +58,7 @@ export async function createPebble(
     ocspResponderURL: "",
   };
   const config = file("pebble.json", JSON.stringify({ pebble }));
+  const log = openSync(file("log", ""), "a");
   const agent = new Agent({ connect: { ca: authority.certificate } });
   const directory = `https://127.0.0.1:${listen}/dir`;
   let child: ChildProcess | null = null;
@@ -77,10 +80,11 @@ export async function createPebble(
       const { Status } = (await body.json()) as { Status: string };
       return Status;
     },
+    issued: () => readFileSync(join(folder, "log"), "utf8").split("Issued certificate serial").length - 1,
     async start() {
       // No authorization is used twice, so that every order has its challenge.
       const env = { ...process.env, PEBBLE_VA_NOSLEEP: "1", PEBBLE_AUTHZREUSE: "0" };
-      child = spawn(program, ["-config", config, "-dnsserver", ports.dns], { env, stdio: "ignore" });
+      child = spawn(program, ["-config", config, "-dnsserver", ports.dns], { env, stdio: ["ignore", log, log] });
       for (const deadline = Date.now() + 60_000; ; ) {
         const answer = await request(directory, { dispatcher: agent }).catch(() => null);
         await answer?.body.dump();
@@ -92,6 +96,7 @@ export async function createPebble(
     async dispose() {
       await stop();
       await agent.destroy();
+      closeSync(log);
       rmSync(folder, { recursive: true, force: true });
     },
   };

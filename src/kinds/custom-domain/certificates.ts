@@ -70,7 +70,7 @@ export const dnsNames = ({ subjectAltName = "" }: X509Certificate): string[] =>
     .map((name) => name.slice("DNS:".length).toLowerCase());
 
 export function presentCertificate({ name, source, chain, failure, ...times }: CertificateRecord) {
-  const { notBefore, notAfter, renewAt } = times;
+  const { notBefore, notAfter, renewAt, revokedAt } = times;
   return {
     name,
     source,
@@ -82,6 +82,7 @@ export function presentCertificate({ name, source, chain, failure, ...times }: C
           notAfter: toIso(notAfter),
         }),
     ...(renewAt === 0 ? {} : { renewsAt: toIso(renewAt) }),
+    ...(revokedAt === 0 ? {} : { revokedAt: toIso(revokedAt) }),
     ...(failure === "" ? {} : { failure }),
   };
 }

@@ -14,12 +14,14 @@ import {
   applicationCustomDomainList,
   customDomainCertificates,
   customDomainCertificatesRemove,
+  customDomainCertificatesRevoke,
   customDomainCertificateUpload,
   customDomainShare,
   customDomainShares,
   customDomainUnshare,
   customDomainVerify,
 } from "./operations.ts";
+import { revokeCertificates } from "./revocation.ts";
 import { isVerified, mayServe } from "./usable.ts";
 import { verify } from "./verification.ts";
 
@@ -112,6 +114,13 @@ export const customDomainHandlers: readonly Implementation[] = [
     const uploaded = await uploadedNames(domain, deps);
     if (uploaded.length === 0) throw notFound("An uploaded certificate");
     await deps.store.certificates.remove(uploaded);
+    return certificatesOf(domain, deps);
+  }),
+
+  implement(customDomainCertificatesRevoke, async (call, deps) => {
+    const domain = await find(call, deps);
+    const { name = null, reason = "unspecified", reissue = true } = call.body;
+    await revokeCertificates(domain, { name, reason, reissue, actor: call.caller.displayName }, deps);
     return certificatesOf(domain, deps);
   }),
 ];

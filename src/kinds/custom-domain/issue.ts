@@ -47,11 +47,22 @@ export async function issueCertificates(deps: IssueDeps, signal: AbortSignal): P
   try {
     for (const order of takeTurns(due, ({ domain }) => workspaceOf(domain), recent)) {
       if (signal.aborted) return;
+      if (!(await isStillDue(order, deps))) continue;
       if (!(await issueOne(order, client, acme, known, deps))) return;
     }
   } finally {
     await client.close();
   }
+}
+
+/** Another server may have asked meanwhile: one that took this task over from a server that was slow. */
+async function isStillDue({ names }: Order, { store, clock }: IssueDeps): Promise<boolean> {
+  const known = new Map<string, CertificateRecord>();
+  for (const name of names) {
+    const record = await store.certificates.get(name);
+    if (record) known.set(name, record);
+  }
+  return isDue(names, known, clock.now());
 }
 
 /** Returns false when the authority asked to wait: further orders would be refused as well. */
@@ -101,8 +112,12 @@ async function tell(domain: Resource | null, type: string, message: string, { st
 function isDue(names: readonly string[], known: ReadonlyMap<string, CertificateRecord>, nowMs: number): boolean {
   const records = names.map((name) => known.get(name));
   if (records.some((record) => record !== undefined && record.retryAt > nowMs)) return false;
-  return records.some((record) => record === undefined || record.chain === "" || record.renewAt <= nowMs);
+  return records.some((record) => record === undefined || record.chain === "" || isRenewable(record, nowMs));
 }
+
+/** A certificate that was revoked without a new order stays the last one of its name. */
+const isRenewable = ({ renewAt, revokedAt }: CertificateRecord, nowMs: number): boolean =>
+  renewAt <= nowMs && (revokedAt === 0 || renewAt > 0);
 
 async function ordersFor(deps: IssueDeps, acme: AcmeSettings): Promise<Order[]> {
   const { store } = deps;

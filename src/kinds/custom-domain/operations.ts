@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { REVOCATION_REASONS, type RevocationReason } from "../../acme/revocation-reason.ts";
 import { defineOperation } from "../../contract/operation.ts";
 import { customDomain } from "./kind.ts";
 
@@ -72,6 +73,7 @@ const certificateList = z.array(
     notBefore: z.string().optional(),
     notAfter: z.string().optional(),
     renewsAt: z.string().optional().describe("When the platform asks for the next one; absent for an uploaded one."),
+    revokedAt: z.string().optional().describe("When the authority revoked it; absent for a certificate that is good."),
     failure: z.string().optional().describe("Why the last attempt to get a certificate failed."),
   }),
 );
@@ -113,6 +115,29 @@ export const customDomainCertificatesRemove = defineOperation({
   response: certificateList,
 });
 
+export const customDomainCertificatesRevoke = defineOperation({
+  ...change,
+  id: "customDomainCertificatesRevoke",
+  method: "POST",
+  path: "/customdomains/{domainName}/certificates/revoke",
+  summary: "Revoke certificates that an authority issued for a domain",
+  role: "admin",
+  body: z.looseObject({
+    name: z.string().max(255).optional().describe("The certificate of this name only; all of the domain when absent."),
+    reason: z
+      .enum(Object.keys(REVOCATION_REASONS) as [RevocationReason, ...RevocationReason[]])
+      .optional()
+      .describe("What the authority is told; `unspecified` when absent."),
+    reissue: z
+      .boolean()
+      .optional()
+      .describe(
+        "`true` (default): the platform asks for a new certificate within a minute and serves the revoked one until then. `false`: the revoked certificate is no longer served, and the platform asks for no other.",
+      ),
+  }),
+  response: certificateList,
+});
+
 export const customDomainOperations = [
   customDomainVerify,
   customDomainShare,
@@ -123,4 +148,5 @@ export const customDomainOperations = [
   customDomainCertificates,
   customDomainCertificateUpload,
   customDomainCertificatesRemove,
+  customDomainCertificatesRevoke,
 ];

@@ -26,7 +26,7 @@ test("certificates of the last hours count, and failures that wait; uploads and 
   const nowMs = 100 * HOUR_MS;
   const record = (name: string, more: Partial<CertificateRecord>): CertificateRecord => ({
     ...{ name, domainUid: "mine", source: "acme", chain: "chain", notBefore: nowMs - HOUR_MS, notAfter: 0, renewAt: 0 },
-    ...{ failure: "", failures: 0, retryAt: 0, ...more },
+    ...{ failure: "", failures: 0, retryAt: 0, revokedAt: 0, ...more },
   });
   const records = [
     record("issued", {}),

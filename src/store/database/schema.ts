@@ -368,6 +368,7 @@ export interface CertificateRow {
   failure: string;
   failures: number;
   retry_at: number;
+  revoked_at: number;
 }
 
 export interface PushedBlobRow {

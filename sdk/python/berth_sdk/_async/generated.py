@@ -1472,6 +1472,17 @@ class AsyncApi:
         """Remove the uploaded certificate of a domain. `DELETE /v0/customdomains/{domainName}/certificates`"""
         return cast("List[types.CustomDomainCertificatesResult]", await self._caller.call("DELETE", f'/customdomains/{segment("domainName", domain_name)}/certificates', timeout=timeout))
 
+    async def custom_domain_certificates_revoke(
+        self,
+        domain_name: str,
+        body: types.CustomDomainCertificatesRevokeBody,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> List[types.CustomDomainCertificatesResult]:
+        """Revoke certificates that an authority issued for a domain. `POST /v0/customdomains/{domainName}/certificates/revoke`"""
+        return cast("List[types.CustomDomainCertificatesResult]", await self._caller.call("POST", f'/customdomains/{segment("domainName", domain_name)}/certificates/revoke', body=body, timeout=timeout, idempotency_key=idempotency_key))
+
     async def drive_access_token(
         self,
         drive_name: str,

@@ -670,8 +670,19 @@ class CustomDomainCertificatesResult(TypedDict):
     notAfter: NotRequired[str]
     #: When the platform asks for the next one; absent for an uploaded one.
     renewsAt: NotRequired[str]
+    #: When the authority revoked it; absent for a certificate that is good.
+    revokedAt: NotRequired[str]
     #: Why the last attempt to get a certificate failed.
     failure: NotRequired[str]
+
+
+class CustomDomainCertificatesRevokeBody(TypedDict):
+    #: The certificate of this name only; all of the domain when absent.
+    name: NotRequired[str]
+    #: What the authority is told; `unspecified` when absent.
+    reason: NotRequired[Literal["unspecified", "keyCompromise", "affiliationChanged", "superseded", "cessationOfOperation"]]
+    #: `true` (default): the platform asks for a new certificate within a minute and serves the revoked one until then. `false`: the revoked certificate is no longer served, and the platform asks for no other.
+    reissue: NotRequired[bool]
 
 
 class CustomDomainShareBody(TypedDict):

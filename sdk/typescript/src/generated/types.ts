@@ -1231,8 +1231,20 @@ export interface CustomDomainCertificatesResult {
   notAfter?: string | undefined;
   /** When the platform asks for the next one; absent for an uploaded one. */
   renewsAt?: string | undefined;
+  /** When the authority revoked it; absent for a certificate that is good. */
+  revokedAt?: string | undefined;
   /** Why the last attempt to get a certificate failed. */
   failure?: string | undefined;
+}
+
+/** The body of customDomainCertificatesRevoke. */
+export interface CustomDomainCertificatesRevokeBody {
+  /** The certificate of this name only; all of the domain when absent. */
+  name?: string | undefined;
+  /** What the authority is told; `unspecified` when absent. */
+  reason?: "unspecified" | "keyCompromise" | "affiliationChanged" | "superseded" | "cessationOfOperation" | undefined;
+  /** `true` (default): the platform asks for a new certificate within a minute and serves the revoked one until then. `false`: the revoked certificate is no longer served, and the platform asks for no other. */
+  reissue?: boolean | undefined;
 }
 
 /** The body of customDomainShare. */

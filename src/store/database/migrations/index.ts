@@ -34,6 +34,7 @@ import { byStatus } from "./0025-by-status.ts";
 import { certificates } from "./0026-certificates.ts";
 import { taskUpdates } from "./0027-task-updates.ts";
 import { pushedImages } from "./0028-pushed-images.ts";
+import { revokedCertificates } from "./0029-revoked-certificates.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -65,6 +66,7 @@ export const MIGRATIONS: readonly Migration[] = [
   certificates,
   taskUpdates,
   pushedImages,
+  revokedCertificates,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
