@@ -7,13 +7,16 @@ import { openDefaultCertificate } from "../http/tls/default-certificate.ts";
 import { asHttp, asNode } from "../http/tls/tls-server.ts";
 import { createS3Sessions } from "../kinds/drive/s3-sessions.ts";
 import type { Deps } from "../kinds/port.ts";
+import { FailedTries } from "../lib/failed-tries.ts";
 import { createServer } from "../lib/network/node-http.ts";
-import { isTls } from "../lib/schemas/tls-settings.ts";
+import { clientAddress } from "../lib/network/proxies.ts";
+import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
 import { need } from "../node/capabilities/need.ts";
 import { createS3Handler } from "../s3/s3-handler.ts";
 import { openS3Listener } from "../s3/s3-listener.ts";
 import { S3Error } from "../s3/wire/s3-error.ts";
 import type { Identity } from "./identity.ts";
+import { createS3Audit } from "./s3-audit.ts";
 import type { Start } from "./start.ts";
 
 /** Opens the door where the operator wants one, and tells its address in the settings. */
@@ -23,9 +26,21 @@ export async function startS3(start: Start, { makerOf }: Identity, deps: Deps): 
   if (port === undefined) return;
   const { store, clock, log, keyFor } = deps;
   const { sessionOf, exchange } = createS3Sessions({ store, settings, clock, keyFor, makerOf });
+  const audit = createS3Audit(store);
+  const proxies = proxiesOf(config);
   const handler = createS3Handler({
-    exchange,
     clock,
+    audit,
+    tries: new FailedTries(clock, config.anonymous_writes),
+    addressOf: ({ socket, headers }) => clientAddress(socket.remoteAddress, headers["x-forwarded-for"], proxies),
+    async exchange(token, seconds, origin) {
+      const made = await exchange(token, seconds);
+      if (!made) return null;
+      const { drive, holder, credentials } = made;
+      const session = { workspace: drive.workspace, holder, bucket: { name: drive.name } };
+      await audit({ ...origin, action: "s3AssumeRoleWithWebIdentity", session, status: 200 });
+      return credentials;
+    },
     hosts: [...(config.domain === undefined ? [] : [`s3.${config.domain}`]), "s3.localhost"],
     region: () => settings.region,
     shortage: () => deps.disk.shortage(),
@@ -33,9 +48,10 @@ export async function startS3(start: Start, { makerOf }: Identity, deps: Deps): 
       const session = await sessionOf(accessKeyId, token);
       const drive = session && (await store.resources.getByUid(session.drive.workspace, session.drive.uid));
       if (!session || !drive) return null;
-      const { secretAccessKey, access } = session;
+      const { secretAccessKey, access, holder } = session;
       const bucket = { name: drive.name, createdMs: drive.createdAt };
-      return { secretAccessKey, access, bucket, drive: drive.uid, node: drive.node };
+      const { uid, node, workspace } = drive;
+      return { secretAccessKey, access, bucket, drive: uid, node, workspace, holder };
     },
     async foldersOf({ drive, node }) {
       const { nodes, driver } = deps;

@@ -12,6 +12,8 @@ export interface RateLimit {
 export interface RateLimiter {
   /** Returns 0 when the key may go on, otherwise the milliseconds until it may. A refusal spends no token. */
   take(key: string): number;
+  /** The same without spending a token. */
+  waitMs(key: string): number;
 }
 
 const KEYS_MAX = 10_000;
@@ -26,13 +28,23 @@ export function createRateLimiter(clock: Clock, { burst, perMinute }: RateLimit,
     const [leastUsed] = fullAt.keys();
     if (fullAt.size >= keysMax && leastUsed !== undefined) fullAt.delete(leastUsed);
   };
+  /** When the bucket is full again. A time that no use can have led to is one of before the clock was set back. */
+  const knownAt = (key: string, now: number): number | undefined => {
+    const at = fullAt.get(key);
+    return at === undefined || at - now > burst * intervalMs ? undefined : at;
+  };
+  const waitMs = (key: string): number => {
+    const now = clock.now();
+    return Math.max(0, Math.ceil((knownAt(key, now) ?? now) - now - aheadMaxMs));
+  };
   return {
+    waitMs,
     take(key) {
       const now = clock.now();
-      const known = fullAt.get(key);
-      if (known === undefined && fullAt.size >= keysMax) makeRoom(now);
+      const known = knownAt(key, now);
+      if (!fullAt.has(key) && fullAt.size >= keysMax) makeRoom(now);
       const at = Math.max(known ?? now, now);
-      if (at - now > aheadMaxMs) return Math.ceil(at - now - aheadMaxMs);
+      if (at - now > aheadMaxMs) return waitMs(key);
       fullAt.delete(key); // set again below, so that the map stays in order of last use
       fullAt.set(key, at + intervalMs);
       return 0;

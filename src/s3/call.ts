@@ -3,6 +3,7 @@ import type { FileHandle } from "node:fs/promises";
 import type { Clock } from "../lib/time/clock.ts";
 import type { DriveObjects } from "./files/drive-objects.ts";
 import { type KeyPath, pathOfKey } from "./files/keys.ts";
+import type { Turn } from "./list-turns.ts";
 import type { Payload } from "./wire/payload.ts";
 import { S3Error } from "./wire/s3-error.ts";
 import type { S3Request } from "./wire/s3-request.ts";
@@ -28,6 +29,8 @@ export interface S3Call {
   region: string;
   clock: Clock;
   payload(): Payload;
+  /** Runs a walk through the drive's files when it is its turn. The signal ends it. */
+  turn: Turn;
 }
 
 export interface Answer {

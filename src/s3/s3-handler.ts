@@ -5,10 +5,12 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
+import type { FailedTries } from "../lib/failed-tries.ts";
 import { randomWord } from "../lib/ids.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { Access, Answer, DriveBucket, S3Call } from "./call.ts";
 import { type DriveFolders, DriveObjects } from "./files/drive-objects.ts";
+import { createListTurns } from "./list-turns.ts";
 import { operationOf } from "./operations/index.ts";
 import { presentedIn } from "./signature/credentials.ts";
 import { requireSignature } from "./signature/verify.ts";
@@ -28,12 +30,37 @@ export interface S3Session {
   drive: string;
   /** The node that has the drive; null where every server has it. */
   node: string | null;
+  workspace: string;
+  /** Who asked for the credentials. */
+  holder: S3Holder;
 }
+
+export interface S3Holder {
+  subject: string;
+  subjectType: string;
+}
+
+/** A change of a drive, or credentials that were given out, for the audit log. */
+export interface S3Event {
+  action: string;
+  session: Pick<S3Session, "workspace" | "holder"> & { bucket: Pick<DriveBucket, "name"> };
+  /** Absent for what is about more than one object. */
+  key?: string;
+  status: number;
+  address: string;
+  requestId: string;
+}
+
+export type S3Origin = Pick<S3Event, "address" | "requestId">;
 
 export interface S3Deps {
   /** Null for a session that is unknown, has ended, or whose maker lost the right to it. Asked on every request. */
   sessionOf(accessKeyId: string, token: string): Promise<S3Session | null>;
-  exchange(token: string, seconds: number | null): Promise<TemporaryCredentials | null>;
+  exchange(token: string, seconds: number | null, origin: S3Origin): Promise<TemporaryCredentials | null>;
+  /** Where a client is. */
+  addressOf(req: IncomingMessage): string;
+  tries: FailedTries;
+  audit(event: S3Event): Promise<void>;
   /** Folders of a drive; throws where this server cannot reach them. */
   foldersOf(session: Pick<S3Session, "drive" | "node">): Promise<DriveFolders>;
   /** Why nothing can be written now; null when there is room. */
@@ -51,11 +78,17 @@ const READ_BYTES = 256 * 1024;
 
 export function createS3Handler(deps: S3Deps) {
   const drives = new Map<string, Promise<DriveObjects>>();
+  const turnOf = createListTurns();
+  const requireRoom = (): void => {
+    const shortage = deps.shortage();
+    if (shortage !== null) throw new S3Error("InsufficientStorage", shortage);
+  };
 
   const objectsOf = (session: S3Session): Promise<DriveObjects> => {
     const { drive } = session;
     const known =
-      drives.get(drive) ?? deps.foldersOf(session).then((folders) => DriveObjects.open(folders, deps.clock));
+      drives.get(drive) ??
+      deps.foldersOf(session).then((folders) => DriveObjects.open(folders, { clock: deps.clock, requireRoom }));
     drives.set(drive, known);
     known.catch(() => drives.delete(drive));
     return known;
@@ -66,23 +99,54 @@ export function createS3Handler(deps: S3Deps) {
     const requestId = randomWord(16).toUpperCase();
     const head = { "x-amz-request-id": requestId, ...CORS_HEADERS };
     const isExchange = isTokenExchange(req);
+    const origin = { address: deps.addressOf(req), requestId };
     try {
       if (isExchange) {
-        const xml = await exchangeToken(req, deps.exchange);
+        const xml = await exchangeToken(req, (token, seconds) =>
+          tried(origin, token, () => deps.exchange(token, seconds, origin)),
+        );
         return sendXml(res, 200, head, xml, STS_NAMESPACE);
       }
       if (req.method === "OPTIONS") return void res.writeHead(200, { ...head, ...preflight(req.headers) }).end();
-      await send(req, res, head, await answerOf(req, isWaiting ? () => res.writeContinue() : () => {}));
+      await send(req, res, head, await answerOf(req, res, origin, isWaiting ? () => res.writeContinue() : () => {}));
     } catch (error) {
       refuse(req, res, head, asRefusal(error, requestId), isExchange);
     }
   };
 
-  async function answerOf(req: IncomingMessage, onRead: () => void): Promise<Answer> {
+  /** Looks at credentials unless too many wrong ones came from there. `look` answers null for wrong ones. */
+  async function tried<T>({ address }: S3Origin, credential: string, look: () => Promise<T | null>): Promise<T | null> {
+    if (deps.tries.waitMs(address, credential) > 0)
+      throw new S3Error("SlowDown", "Too many requests with credentials that are not valid. Reduce your request rate.");
+    const found = await look();
+    if (found === null) deps.tries.failed(address, credential);
+    else deps.tries.passed(credential);
+    return found;
+  }
+
+  /** A presigned address shows its session token, so wrong signatures do not end what is known of the token. */
+  function counted<T>({ address }: S3Origin, check: () => T): T {
+    try {
+      return check();
+    } catch (error) {
+      deps.tries.failed(address, "");
+      throw error;
+    }
+  }
+
+  async function answerOf(
+    req: IncomingMessage,
+    res: ServerResponse,
+    origin: S3Origin,
+    onRead: () => void,
+  ): Promise<Answer> {
     const request = readRequest(req, deps.hosts);
     const presented = presentedIn(request.header, request.query);
     if (!presented) throw new S3Error("AccessDenied", "The request is not signed.");
-    const session = await deps.sessionOf(presented.accessKeyId, presented.token ?? "");
+    const payloadHash = request.header("x-amz-content-sha256") ?? request.query("X-Amz-Content-Sha256") ?? UNSIGNED;
+    const pairs = request.pairs.filter(([name]) => name !== "X-Amz-Signature");
+    const credential = `${presented.accessKeyId} ${presented.token ?? ""}`;
+    const session = await tried(origin, credential, () => deps.sessionOf(presented.accessKeyId, presented.token ?? ""));
     if (!session)
       throw presented.token === null
         ? new S3Error("InvalidAccessKeyId", "The AWS access key ID you provided does not exist in our records.")
@@ -90,36 +154,43 @@ export function createS3Handler(deps: S3Deps) {
             "ExpiredToken",
             "The session token is not valid, has ended, or its maker has lost the right to it.",
           );
-    const payloadHash = request.header("x-amz-content-sha256") ?? request.query("X-Amz-Content-Sha256") ?? UNSIGNED;
-    const pairs = request.pairs.filter(([name]) => name !== "X-Amz-Signature");
-    const seed = requireSignature(
-      { ...request, query: pairs, payloadHash },
-      presented,
-      session.secretAccessKey,
-      deps.clock.now(),
+    const seed = counted(origin, () =>
+      requireSignature({ ...request, query: pairs, payloadHash }, presented, session.secretAccessKey, deps.clock.now()),
     );
     const operation = operationOf(request);
     const { bucket, access } = session;
-    if (operation.on !== "service" && request.bucket !== bucket.name)
-      throw new S3Error("NoSuchBucket", `These credentials open the bucket '${bucket.name}' and no other.`, {
-        BucketName: request.bucket,
-      });
-    if (operation.isWrite && !access.canWrite)
-      throw new S3Error("AccessDenied", "These credentials only read the drive.");
-    const shortage = operation.isWrite && req.method !== "DELETE" ? deps.shortage() : null;
-    if (shortage !== null) throw new S3Error("InsufficientStorage", shortage);
-    const call: S3Call = {
-      ...{ request, bucket, access },
-      objects: await objectsOf(session),
-      region: deps.region(),
-      clock: deps.clock,
-      payload() {
-        onRead();
-        // A body that is refused half-way leaves the connection open, for the answer.
-        return payloadOf(request, payloadHash, seed, req.iterator({ destroyOnReturn: false }));
-      },
+    const run = async (): Promise<Answer> => {
+      if (operation.on !== "service" && request.bucket !== bucket.name)
+        throw new S3Error("NoSuchBucket", `These credentials open the bucket '${bucket.name}' and no other.`, {
+          BucketName: request.bucket,
+        });
+      if (operation.isWrite && !access.canWrite)
+        throw new S3Error("AccessDenied", "These credentials only read the drive.");
+      if (operation.isWrite && req.method !== "DELETE") requireRoom();
+      const call: S3Call = {
+        ...{ request, bucket, access },
+        objects: await objectsOf(session),
+        region: deps.region(),
+        clock: deps.clock,
+        turn: turnOf(session.workspace, res),
+        payload() {
+          onRead();
+          // A body that is refused half-way leaves the connection open, for the answer.
+          return payloadOf(request, payloadHash, seed, req.iterator({ destroyOnReturn: false }));
+        },
+      };
+      return operation.run(call);
     };
-    return operation.run(call);
+    const { audit: action } = operation;
+    if (action === undefined) return run();
+    const record = (status: number): Promise<void> =>
+      deps.audit({ ...origin, action, session, status, ...(request.key !== "" && { key: request.key }) });
+    const result = await run().catch(async (error: unknown) => {
+      await record(error instanceof S3Error ? error.status : 500);
+      throw error;
+    });
+    await record(result.status ?? 200);
+    return result;
   }
 
   function asRefusal(error: unknown, requestId: string): S3Error {

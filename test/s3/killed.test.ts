@@ -12,10 +12,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import * as s3 from "@aws-sdk/client-s3";
 import { closeAtEnd } from "../closing.ts";
 import { LONG } from "../long.ts";
+import { BARE_BUCKET as Bucket, bareKeys } from "./bare-door.ts";
 import type { S3Keys } from "./bucket.ts";
 import { presigned } from "./signed-request.ts";
 
-const Bucket = "bucket";
 const MB = 2 ** 20;
 const LARGE_BYTES = LONG ? 5 * 2 ** 30 : 192 * MB;
 /** The heap of a process that passes chunks on may grow by some lots of garbage, and never with the object. */
@@ -33,10 +33,7 @@ describe("the S3 door in a process of its own", () => {
     });
     const closed = closeAtEnd(() => child.kill("SIGKILL"));
     const [port] = (await once(child.stdout, "data")) as [Buffer];
-    const keys: S3Keys = {
-      ...{ accessKeyId: "KEY", secretAccessKey: "secret", sessionToken: "token", expiration: "", bucket: Bucket },
-      ...{ endpoint: `http://127.0.0.1:${Number(port)}`, region: "local" },
-    };
+    const keys = bareKeys(Number(port));
     const credentials = { accessKeyId: "KEY", secretAccessKey: "secret", sessionToken: "token" };
     const client = new s3.S3Client({ endpoint: keys.endpoint, region: "local", credentials, maxAttempts: 1 });
     return {

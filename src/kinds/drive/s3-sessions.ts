@@ -24,6 +24,11 @@ export interface DriveSession {
   secretAccessKey: string;
   drive: { uid: string; workspace: string; name: string };
   access: { canWrite: boolean; floor: string[] };
+  holder: MadeBy;
+}
+
+export interface ExchangedCredentials extends Pick<DriveSession, "drive" | "holder"> {
+  credentials: S3Credentials;
 }
 
 type SecretDeps = Pick<Platform, "keyFor">;
@@ -53,17 +58,19 @@ export function createS3Sessions(deps: DriveTokenDeps & SecretDeps) {
         secretAccessKey: secretOf(claims.jti, deps),
         drive: driveOf(claims),
         access: { canWrite: claims.mode === "read-write", floor: normalized(claims.path).split("/").filter(Boolean) },
+        holder: holderOf(claims),
       };
     },
 
     /** Credentials in exchange for a drive token; they end with the token. Null for any other text. */
-    async exchange(token: string, secondsMax: number | null): Promise<S3Credentials | null> {
+    async exchange(token: string, secondsMax: number | null): Promise<ExchangedCredentials | null> {
       const claims = await checkDriveToken(token);
       if (!claims) return null;
       const now = Math.floor(deps.clock.now() / SECOND_MS);
       const seconds = Math.min(secondsMax || Number.POSITIVE_INFINITY, claims.exp - now);
       const access: DriveAccess = { mode: claims.mode, path: claims.path };
-      return makeS3Credentials({ drive: driveOf(claims), access, holder: holderOf(claims), now, seconds }, deps);
+      const [drive, holder] = [driveOf(claims), holderOf(claims)];
+      return { credentials: await makeS3Credentials({ drive, access, holder, now, seconds }, deps), drive, holder };
     },
   };
 }

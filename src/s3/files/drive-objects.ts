@@ -7,9 +7,9 @@ import type { Clock } from "../../lib/time/clock.ts";
 import { S3Error } from "../wire/s3-error.ts";
 import { codeOf, type Folder, folderAt, folderMadeAt, orNull } from "./folder.ts";
 import { type KeyPath, pathOfKey } from "./keys.ts";
-import { PartUploads } from "./part-uploads.ts";
+import { PartUploads, type Upload } from "./part-uploads.ts";
 import { type ObjectRecord, Records } from "./records.ts";
-import { StagedFile } from "./staged-file.ts";
+import { type RequireRoom, StagedFile } from "./staged-file.ts";
 
 export interface DriveFolders {
   /** The drive's files, which workloads see. */
@@ -42,25 +42,32 @@ const TRIES = 8;
 const FILE_MODE = 0o644;
 const IMPLIED: ObjectRecord = { etag: "", headers: {}, metadata: {}, tags: {}, checksum: null, isImplied: true };
 
+export interface DriveObjectsDeps {
+  clock: Clock;
+  requireRoom: RequireRoom;
+}
+
 export class DriveObjects {
   readonly folders: DriveFolders;
   readonly staging: string;
   readonly uploads: PartUploads;
   readonly #records: Records;
   readonly #clock: Clock;
+  readonly #requireRoom: RequireRoom;
   readonly #turns = new Map<string, Promise<unknown>>();
 
-  private constructor(folders: DriveFolders, clock: Clock) {
+  private constructor(folders: DriveFolders, { clock, requireRoom }: DriveObjectsDeps) {
     this.folders = folders;
     this.#clock = clock;
+    this.#requireRoom = requireRoom;
     this.staging = join(folders.work, "staged");
-    this.uploads = new PartUploads(join(folders.work, "uploads"));
+    this.uploads = new PartUploads(join(folders.work, "uploads"), clock);
     this.#records = new Records(join(folders.work, "records"));
   }
 
   /** Removes the unfinished files of an earlier server: nobody was told that they are there. */
-  static async open(folders: DriveFolders, clock: Clock): Promise<DriveObjects> {
-    const objects = new DriveObjects(folders, clock);
+  static async open(folders: DriveFolders, deps: DriveObjectsDeps): Promise<DriveObjects> {
+    const objects = new DriveObjects(folders, deps);
     await rm(objects.staging, { recursive: true, force: true });
     for (const name of ["staged", "uploads", "records"])
       await mkdir(join(folders.work, name), { recursive: true, mode: 0o700 });
@@ -69,7 +76,11 @@ export class DriveObjects {
   }
 
   stage(): Promise<StagedFile> {
-    return StagedFile.create(this.staging);
+    return StagedFile.create(this.staging, this.#requireRoom);
+  }
+
+  stagePart(upload: Upload): Promise<StagedFile> {
+    return StagedFile.create(this.uploads.folderOf(upload), this.#requireRoom);
   }
 
   async head(key: string): Promise<StoredObject | null> {

@@ -115,8 +115,44 @@ export async function folderAt(root: string, names: readonly string[]): Promise<
   return folder;
 }
 
+/** The folder at these names, which may be closed in between: the next use opens it again. */
+export class HeldFolder implements AsyncDisposable {
+  readonly names: readonly string[];
+  readonly #root: string;
+  #folder: Folder | null;
+
+  /** `folder`: the folder at these names, where it is open already. */
+  constructor(root: string, names: readonly string[], folder: Folder | null = null) {
+    this.#root = root;
+    this.names = names;
+    this.#folder = folder;
+  }
+
+  /** Null where one of the names is no folder, or none any more. */
+  async open(): Promise<Folder | null> {
+    this.#folder ??= await folderAt(this.#root, this.names);
+    return this.#folder;
+  }
+
+  /** Null where the name is no folder. */
+  async child(name: string): Promise<HeldFolder | null> {
+    const folder = await (await this.open())?.child(name);
+    return folder ? new HeldFolder(this.#root, [...this.names, name], folder) : null;
+  }
+
+  async close(): Promise<void> {
+    const folder = this.#folder;
+    this.#folder = null;
+    await folder?.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
 /**
- * The same; makes the folders that are missing, each with the owner of the folder above, and tells `onMade` of each.
+ * The same as folderAt; makes the folders that are missing, each with the owner of the folder above, and tells `onMade` of each.
  * Null where a file is in the way.
  */
 export async function folderMadeAt(

@@ -5,7 +5,7 @@
 import type { Dirent } from "node:fs";
 import { opendir } from "node:fs/promises";
 import type { DriveObjects, StoredObject } from "./drive-objects.ts";
-import { type Folder, folderAt, orNull } from "./folder.ts";
+import { type Folder, folderAt, HeldFolder, orNull } from "./folder.ts";
 import { KEY_BYTES_MAX } from "./keys.ts";
 
 export interface ListQuery {
@@ -16,6 +16,8 @@ export interface ListQuery {
   max: number;
   /** Names of the folder that the caller may see. */
   floor: readonly string[];
+  /** Ends the walk, because the client has left. */
+  signal: AbortSignal;
 }
 
 export interface ListPage {
@@ -26,6 +28,13 @@ export interface ListPage {
 
 /** Names of a folder that are held at once. */
 const NAMES_MAX = 2000;
+/**
+ * Folders of one walk that are open at once. A key has room for 500 folders, so below this depth a folder is closed
+ * while the walk is inside of it, and opened again by the names from the root.
+ */
+const OPEN_MAX = 16;
+/** The same for the names of folders on the way: a tree of wide folders, one in the other, would fill the memory. */
+const DEEP_NAMES_MAX = 100;
 /** Sorts after every key with the text before it. */
 const LAST = Buffer.from([0xff]);
 
@@ -49,11 +58,10 @@ const nameOf = (entry: ListPage["entries"][number] | undefined): string =>
   entry === undefined ? "" : "prefix" in entry ? entry.prefix : entry.key;
 
 async function* keysOf(objects: DriveObjects, query: ListQuery): AsyncGenerator<Found> {
-  const { prefix, delimiter, floor } = query;
-  const after = Buffer.from(query.after);
-  if (delimiter === "" || delimiter === "/")
-    yield* walk(objects, { prefix, floor, after, isGrouped: delimiter === "/" });
-  else yield* grouped(objects, { prefix, floor, after, isGrouped: false }, delimiter);
+  const { delimiter, ...rest } = query;
+  const walked = { ...rest, after: Buffer.from(query.after), isGrouped: delimiter === "/" };
+  if (delimiter === "" || delimiter === "/") yield* walk(objects, walked);
+  else yield* grouped(objects, walked, delimiter);
 }
 
 /** Groups keys by a delimiter that is no border of folders: the walk begins anew after each group. */
@@ -81,6 +89,7 @@ interface Walk {
   after: Buffer;
   floor: readonly string[];
   isGrouped: boolean;
+  signal: AbortSignal;
 }
 
 /** Starts in the deepest folder that has every wanted key. */
@@ -98,41 +107,51 @@ async function* walk(objects: DriveObjects, query: Walk): AsyncGenerator<Found> 
   if (query.isGrouped && border >= 0) {
     const group = base.slice(0, border + 1);
     if (Buffer.compare(Buffer.from(group), query.after) <= 0) return;
-    await using there = await folderAt(objects.folders.files, start);
-    if (there && (await hasKey(objects, there, base))) yield { prefix: group };
+    await using there = new HeldFolder(objects.folders.files, start);
+    if (await hasKey(objects, there, query.signal)) yield { prefix: group };
     return;
   }
-  await using folder = await folderAt(objects.folders.files, start);
-  if (!folder) return;
   if (base !== "" && base.startsWith(prefix)) {
     await using above = await folderAt(objects.folders.files, start.slice(0, -1));
-    if (above) yield* ownKey(objects, { folder: above, name: start.at(-1) ?? "", inner: folder, key: base }, query);
+    await using folder = await folderAt(objects.folders.files, start);
+    if (above && folder)
+      yield* ownKey(objects, { folder: above, name: start.at(-1) ?? "", inner: folder, key: base }, query);
   }
-  yield* walkIn(objects, folder, base, query);
+  await using place = new HeldFolder(objects.folders.files, start);
+  yield* walkIn(objects, place, query);
 }
 
-async function* walkIn(objects: DriveObjects, folder: Folder, base: string, query: Walk): AsyncGenerator<Found> {
-  const { prefix, after, isGrouped } = query;
-  for await (const { name, isFolder } of entriesOf(folder, base, query)) {
+async function* walkIn(objects: DriveObjects, place: HeldFolder, query: Walk): AsyncGenerator<Found> {
+  const { prefix, after, isGrouped, signal } = query;
+  const base = baseOf(place);
+  const isDeep = place.names.length >= OPEN_MAX;
+  for await (const { name, isFolder } of entriesOf(place, base, query, isDeep ? DEEP_NAMES_MAX : NAMES_MAX)) {
+    signal.throwIfAborted();
     const key = `${base}${name}${isFolder ? "/" : ""}`;
     if (Buffer.byteLength(key) > KEY_BYTES_MAX) continue;
-    const bytes = Buffer.from(key);
+    const isPast = Buffer.compare(Buffer.from(key), after) > 0;
+    const folder = await place.open();
+    if (!folder) return;
     if (!isFolder) {
-      if (key.startsWith(prefix) && Buffer.compare(bytes, after) > 0) yield { key, folder, name };
+      if (key.startsWith(prefix) && isPast) yield { key, folder, name };
       continue;
     }
-    if (isGrouped && key.startsWith(prefix) && key.length > prefix.length) {
-      if (Buffer.compare(bytes, after) <= 0) continue;
-      await using group = await folder.child(name);
-      if (group && (await hasKey(objects, group, key))) yield { prefix: key };
+    const isGroup = isGrouped && key.startsWith(prefix) && key.length > prefix.length;
+    if (isGroup && !isPast) continue;
+    await using inside = await place.child(name);
+    const inner = await inside?.open();
+    if (!inside || !inner) continue;
+    if (isGroup) {
+      if (await hasKey(objects, inside, signal)) yield { prefix: key };
       continue;
     }
-    await using inner = await folder.child(name);
-    if (!inner) continue;
     if (key.startsWith(prefix)) yield* ownKey(objects, { folder, name, inner, key }, query);
-    yield* walkIn(objects, inner, key, query);
+    if (isDeep) await place.close();
+    yield* walkIn(objects, inside, query);
   }
 }
+
+const baseOf = ({ names }: HeldFolder): string => names.map((name) => `${name}/`).join("");
 
 interface Place {
   folder: Folder;
@@ -156,16 +175,23 @@ interface Entry {
 }
 
 /** The entries of a folder that can have wanted keys, in order. Reads the folder again for each bounded lot of names. */
-async function* entriesOf(folder: Folder, base: string, { prefix, after }: Walk): AsyncGenerator<Entry> {
+async function* entriesOf(
+  place: HeldFolder,
+  base: string,
+  { prefix, after, signal }: Pick<Walk, "prefix" | "after" | "signal">,
+  namesMax: number,
+): AsyncGenerator<Entry> {
   const rest = prefix.startsWith(base) ? prefix.slice(base.length) : "";
   const baseBytes = Buffer.from(base);
   const isBelow = after.length > baseBytes.length && after.subarray(0, baseBytes.length).equals(baseBytes);
   let from = isBelow ? after.subarray(baseBytes.length) : Buffer.alloc(0);
   for (let isFirst = true; ; isFirst = false) {
-    const lot = await lotAfter(folder, { from, isFirst }, rest);
+    const folder = await place.open();
+    if (!folder) return;
+    const lot = await lotAfter(folder, { from, isFirst, rest, namesMax, signal });
     for (const { name, isFolder } of lot) yield { name, isFolder };
     const last = lot.at(-1);
-    if (!last || lot.length < NAMES_MAX) return;
+    if (!last || lot.length < namesMax) return;
     from = Buffer.concat([last.sort, LAST]);
   }
 }
@@ -174,28 +200,30 @@ interface Start {
   from: Buffer;
   /** The first lot may begin in the middle of a folder. */
   isFirst: boolean;
+  /** Only names that can have keys with this text at their beginning. */
+  rest: string;
+  namesMax: number;
+  signal: AbortSignal;
 }
 
-async function lotAfter(folder: Folder, { from, isFirst }: Start, rest: string): Promise<(Entry & { sort: Buffer })[]> {
+async function lotAfter(folder: Folder, start: Start): Promise<(Entry & { sort: Buffer })[]> {
+  const { from, isFirst, rest, namesMax, signal } = start;
   const lot: (Entry & { sort: Buffer })[] = [];
-  const dir = await orNull(opendir(folder.at("."), { encoding: "buffer" as BufferEncoding, bufferSize: 256 }));
-  if (!dir) return lot;
-  for await (const entry of dir) {
-    const found = await entryOf(folder, entry as unknown as Dirent<Buffer>);
-    if (!found || !(found.name.startsWith(rest) || (found.isFolder && rest.startsWith(`${found.name}/`)))) continue;
+  for await (const found of entriesAsTheyCome(folder, signal)) {
+    if (!(found.name.startsWith(rest) || (found.isFolder && rest.startsWith(`${found.name}/`)))) continue;
     const sort = Buffer.from(found.isFolder ? `${found.name}/` : found.name);
     const isWithin = isFirst && found.isFolder && from.subarray(0, sort.length).equals(sort);
     if (!isWithin && Buffer.compare(sort, from) <= 0) continue;
     lot.push({ ...found, sort });
-    if (lot.length >= NAMES_MAX * 2) cut(lot);
+    if (lot.length >= namesMax * 2) cut(lot, namesMax);
   }
-  cut(lot);
+  cut(lot, namesMax);
   return lot;
 }
 
-function cut(lot: { sort: Buffer }[]): void {
+function cut(lot: { sort: Buffer }[], namesMax: number): void {
   lot.sort((one, other) => Buffer.compare(one.sort, other.sort));
-  lot.length = Math.min(lot.length, NAMES_MAX);
+  lot.length = Math.min(lot.length, namesMax);
 }
 
 /** Null for links, pipes and the like, and for names that are not UTF-8: none of these has a key. */
@@ -208,16 +236,35 @@ async function entryOf(folder: Folder, entry: Dirent<Buffer>): Promise<Entry | n
   return stat?.isFile() || stat?.isDirectory() ? { name, isFolder: stat.isDirectory() } : null;
 }
 
-/** Whether a folder is an object, or has one below it. No folder is opened whose keys would be longer than a key may be. */
-async function hasKey(objects: DriveObjects, folder: Folder, base: string): Promise<boolean> {
-  for await (const entry of await opendir(folder.at("."), { encoding: "buffer" as BufferEncoding })) {
-    const found = await entryOf(folder, entry as unknown as Dirent<Buffer>);
-    if (!found) continue;
-    const key = `${base}${found.name}${found.isFolder ? "/" : ""}`;
-    if (Buffer.byteLength(key) > KEY_BYTES_MAX) continue;
-    if (!found.isFolder) return true;
-    await using inner = await folder.child(found.name);
-    if (inner && (await hasKey(objects, inner, key))) return true;
+/**
+ * Whether the folder at these names is an object, or has one below it. No folder is opened whose keys would be longer
+ * than a key may be.
+ */
+async function hasKey(objects: DriveObjects, place: HeldFolder, signal: AbortSignal, depth = 0): Promise<boolean> {
+  const base = baseOf(place);
+  const isDeep = depth >= OPEN_MAX;
+  const start = await place.open();
+  if (!start) return false;
+  if (await objects.isObject(start)) return true;
+  const all = { prefix: "", after: Buffer.alloc(0), signal };
+  for await (const { name, isFolder } of isDeep
+    ? entriesOf(place, base, all, DEEP_NAMES_MAX)
+    : entriesAsTheyCome(start, signal)) {
+    if (Buffer.byteLength(`${base}${name}${isFolder ? "/" : ""}`) > KEY_BYTES_MAX) continue;
+    if (!isFolder) return true;
+    await using inside = await place.child(name);
+    if (isDeep) await place.close();
+    if (inside && (await hasKey(objects, inside, signal, depth + 1))) return true;
   }
-  return objects.isObject(folder);
+  return false;
+}
+
+async function* entriesAsTheyCome(folder: Folder, signal: AbortSignal): AsyncGenerator<Entry> {
+  const dir = await orNull(opendir(folder.at("."), { encoding: "buffer" as BufferEncoding, bufferSize: 256 }));
+  if (!dir) return;
+  for await (const entry of dir) {
+    signal.throwIfAborted();
+    const found = await entryOf(folder, entry as unknown as Dirent<Buffer>);
+    if (found) yield found;
+  }
 }

@@ -5,11 +5,12 @@
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { randomWord } from "../../lib/ids.ts";
+import { type Clock, DAY_MS } from "../../lib/time/clock.ts";
 import type { Checksum, ChecksumName, ChecksumType } from "../checksums/checksums.ts";
 import { S3Error } from "../wire/s3-error.ts";
 import { Folder, orNull } from "./folder.ts";
 import type { ObjectRecord } from "./records.ts";
-import { StagedFile } from "./staged-file.ts";
+import type { StagedFile } from "./staged-file.ts";
 
 export interface Upload {
   id: string;
@@ -38,16 +39,45 @@ const UPLOAD = "upload.json";
 const NOTE = /^(\d{1,5})\.json$/;
 const ID_LENGTH = 32;
 const CHUNK_BYTES = 256 * 1024;
+/** Unfinished uploads of a drive. Their parts are on the disk, and no workload sees them. */
+const UPLOADS_MAX = 1000;
+/** An upload that was neither completed nor aborted ends after this time, with its parts. */
+const UPLOAD_LIFE_MS = 7 * DAY_MS;
+/** Files that are read at once: each has a descriptor, and an upload may have 10,000 notes. */
+const READ_AT_ONCE = 32;
 
 export class PartUploads {
   readonly #dir: string;
 
-  constructor(dir: string) {
+  readonly #clock: Clock;
+  /** Uploads that are being begun, and are in no list yet. */
+  #beginning = 0;
+
+  constructor(dir: string, clock: Clock) {
     this.#dir = dir;
+    this.#clock = clock;
   }
 
-  async begin(upload: Omit<Upload, "id">): Promise<Upload> {
-    const begun = { ...upload, id: randomWord(ID_LENGTH) };
+  async begin(upload: Omit<Upload, "id" | "startedMs">): Promise<Upload> {
+    this.#beginning += 1;
+    try {
+      const isFull = async (): Promise<boolean> => (await readdir(this.#dir)).length + this.#beginning > UPLOADS_MAX;
+      if (await isFull()) {
+        await this.#endOld();
+        if (await isFull())
+          throw new S3Error(
+            "InvalidRequest",
+            `The drive has ${UPLOADS_MAX} uploads in parts that are neither complete nor aborted. Abort some of them.`,
+          );
+      }
+      return await this.#begin(upload);
+    } finally {
+      this.#beginning -= 1;
+    }
+  }
+
+  async #begin(upload: Omit<Upload, "id" | "startedMs">): Promise<Upload> {
+    const begun = { ...upload, startedMs: this.#clock.now(), id: randomWord(ID_LENGTH) };
     const dir = join(this.#dir, begun.id);
     await mkdir(dir, { mode: 0o700 });
     await writeNote(dir, UPLOAD, begun);
@@ -60,17 +90,31 @@ export class PartUploads {
     const found = isId(id) ? await orNull(readFile(join(this.#dir, id, UPLOAD), "utf8")) : null;
     const upload = found === null ? null : (JSON.parse(found) as Upload);
     if (upload?.key !== key) throw noSuchUpload(id);
-    return upload;
+    if (!this.#isOld(upload)) return upload;
+    await this.end(upload);
+    throw noSuchUpload(id);
   }
 
   async list(): Promise<Upload[]> {
-    const ids = (await readdir(this.#dir)).filter(isId);
-    const texts = await Promise.all(ids.map((id) => orNull(readFile(join(this.#dir, id, UPLOAD), "utf8"))));
-    return texts.flatMap((text) => (text === null ? [] : [JSON.parse(text) as Upload])).sort(byKey);
+    return (await this.#all()).filter((upload) => !this.#isOld(upload)).sort(byKey);
   }
 
-  stage({ id }: Upload): Promise<StagedFile> {
-    return StagedFile.create(join(this.#dir, id));
+  async #all(): Promise<Upload[]> {
+    const ids = (await readdir(this.#dir)).filter(isId);
+    const texts = await inLots(ids, (id) => orNull(readFile(join(this.#dir, id, UPLOAD), "utf8")));
+    return texts.flatMap((text) => (text === null ? [] : [JSON.parse(text) as Upload]));
+  }
+
+  #isOld({ startedMs }: Upload): boolean {
+    return startedMs + UPLOAD_LIFE_MS <= this.#clock.now();
+  }
+
+  async #endOld(): Promise<void> {
+    for (const upload of await this.#all()) if (this.#isOld(upload)) await this.end(upload);
+  }
+
+  folderOf({ id }: Upload): string {
+    return join(this.#dir, id);
   }
 
   /** Takes the bytes of a staged file as a part; an earlier part of this number ends. */
@@ -120,8 +164,9 @@ export class PartUploads {
     await rm(join(this.#dir, id), { recursive: true, force: true });
   }
 
-  /** Removes what an earlier server left: ended uploads, and files that no note names. */
+  /** Removes what an earlier server left: ended uploads, files that no note names, and uploads that are too old. */
   async sweep(): Promise<void> {
+    await this.#endOld();
     for (const id of await readdir(this.#dir)) {
       const names = await readdir(join(this.#dir, id));
       if (!names.includes(UPLOAD)) await rm(join(this.#dir, id), { recursive: true, force: true });
@@ -137,7 +182,7 @@ export class PartUploads {
   async #notes(id: string): Promise<Note[]> {
     const names = (await orNull(readdir(join(this.#dir, id)))) ?? [];
     const numbers = names.flatMap((name) => NOTE.exec(name)?.[1] ?? []).map(Number);
-    const notes = await Promise.all(numbers.map((number) => this.#note(id, number)));
+    const notes = await inLots(numbers, (number) => this.#note(id, number));
     return notes.filter((note) => note !== null).sort((one, other) => one.number - other.number);
   }
 
@@ -145,6 +190,13 @@ export class PartUploads {
     const text = await orNull(readFile(join(this.#dir, id, `${number}.json`), "utf8"));
     return text === null ? null : (JSON.parse(text) as Note);
   }
+}
+
+async function inLots<T, R>(all: readonly T[], work: (one: T) => Promise<R>): Promise<R[]> {
+  const done: R[] = [];
+  for (let at = 0; at < all.length; at += READ_AT_ONCE)
+    done.push(...(await Promise.all(all.slice(at, at + READ_AT_ONCE).map(work))));
+  return done;
 }
 
 const isId = (id: string): boolean => /^[a-z0-9]+$/.test(id) && id.length === ID_LENGTH;

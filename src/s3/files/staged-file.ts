@@ -13,19 +13,27 @@ export interface Written {
   checksums: ReadonlyMap<ChecksumName, string>;
 }
 
+/** Throws while the disk has no room for more. */
+export type RequireRoom = () => void;
+
+/** The room on the disk is looked at again after so many bytes: one object may have 5 GB. */
+const LOOK_EVERY_BYTES = 4 * 1024 * 1024;
+
 export class StagedFile implements AsyncDisposable {
   readonly path: string;
   readonly #handle: FileHandle;
+  readonly #requireRoom: RequireRoom;
   #isKept = false;
 
-  private constructor(path: string, handle: FileHandle) {
+  private constructor(path: string, handle: FileHandle, requireRoom: RequireRoom) {
     this.path = path;
     this.#handle = handle;
+    this.#requireRoom = requireRoom;
   }
 
-  static async create(dir: string): Promise<StagedFile> {
+  static async create(dir: string, requireRoom: RequireRoom): Promise<StagedFile> {
     const path = join(dir, randomWord(24));
-    return new StagedFile(path, await open(path, "wx", 0o644));
+    return new StagedFile(path, await open(path, "wx", 0o644), requireRoom);
   }
 
   /** Writes all bytes of a source, one chunk in memory at a time. */
@@ -33,8 +41,13 @@ export class StagedFile implements AsyncDisposable {
     const md5 = createHash("md5");
     const sums = names.map((name) => ({ name, sum: createChecksum(name) }));
     let bytes = 0;
+    let nextLook = LOOK_EVERY_BYTES;
     for await (const chunk of source) {
       bytes += chunk.length;
+      if (bytes >= nextLook) {
+        this.#requireRoom();
+        nextLook = bytes + LOOK_EVERY_BYTES;
+      }
       md5.update(chunk);
       for (const { sum } of sums) sum.update(chunk);
       await this.#handle.appendFile(chunk);

@@ -16,6 +16,8 @@ export interface S3Operation {
   /** A header that has to be there. */
   header?: string;
   isWrite?: true;
+  /** The action in the audit log. Parts are not there, the object that they become is. */
+  audit?: string;
   run(call: S3Call): Promise<Answer>;
 }
 
@@ -26,7 +28,14 @@ export const S3_OPERATIONS: readonly S3Operation[] = [
   { method: "GET", on: "service", run: lists.listBuckets },
   { method: "HEAD", on: "bucket", run: bucket.headBucket },
   { method: "PUT", on: "bucket", isWrite: true, run: bucket.createBucket },
-  { method: "POST", on: "bucket", query: ["delete"], isWrite: true, run: writes.deleteObjects },
+  {
+    method: "POST",
+    on: "bucket",
+    query: ["delete"],
+    isWrite: true,
+    audit: "s3DeleteObjects",
+    run: writes.deleteObjects,
+  },
   { method: "GET", on: "bucket", query: ["location"], run: bucket.getBucketLocation },
   { method: "GET", on: "bucket", query: ["versioning"], run: bucket.getBucketVersioning },
   ...bucket.absentConfigurations,
@@ -34,19 +43,47 @@ export const S3_OPERATIONS: readonly S3Operation[] = [
   { method: "GET", on: "bucket", query: ["list-type"], run: lists.listObjectsV2 },
   { method: "GET", on: "bucket", run: lists.listObjects },
   { method: "GET", on: "object", query: ["tagging"], run: reads.getObjectTagging },
-  { method: "PUT", on: "object", query: ["tagging"], isWrite: true, run: writes.putObjectTagging },
-  { method: "DELETE", on: "object", query: ["tagging"], isWrite: true, run: writes.deleteObjectTagging },
+  {
+    method: "PUT",
+    on: "object",
+    query: ["tagging"],
+    isWrite: true,
+    audit: "s3PutObjectTagging",
+    run: writes.putObjectTagging,
+  },
+  {
+    method: "DELETE",
+    on: "object",
+    query: ["tagging"],
+    isWrite: true,
+    audit: "s3DeleteObjectTagging",
+    run: writes.deleteObjectTagging,
+  },
   { method: "POST", on: "object", query: ["uploads"], isWrite: true, run: parts.createMultipartUpload },
   { method: "PUT", on: "object", query: PART, header: COPY, isWrite: true, run: parts.uploadPartCopy },
   { method: "PUT", on: "object", query: PART, isWrite: true, run: parts.uploadPart },
-  { method: "POST", on: "object", query: ["uploadId"], isWrite: true, run: parts.completeMultipartUpload },
-  { method: "DELETE", on: "object", query: ["uploadId"], isWrite: true, run: parts.abortMultipartUpload },
+  {
+    method: "POST",
+    on: "object",
+    query: ["uploadId"],
+    isWrite: true,
+    audit: "s3CompleteMultipartUpload",
+    run: parts.completeMultipartUpload,
+  },
+  {
+    method: "DELETE",
+    on: "object",
+    query: ["uploadId"],
+    isWrite: true,
+    audit: "s3AbortMultipartUpload",
+    run: parts.abortMultipartUpload,
+  },
   { method: "GET", on: "object", query: ["uploadId"], run: parts.listParts },
   { method: "GET", on: "object", run: reads.getObject },
   { method: "HEAD", on: "object", run: reads.headObject },
-  { method: "PUT", on: "object", header: COPY, isWrite: true, run: writes.copyObject },
-  { method: "PUT", on: "object", isWrite: true, run: writes.putObject },
-  { method: "DELETE", on: "object", isWrite: true, run: writes.deleteObject },
+  { method: "PUT", on: "object", header: COPY, isWrite: true, audit: "s3CopyObject", run: writes.copyObject },
+  { method: "PUT", on: "object", isWrite: true, audit: "s3PutObject", run: writes.putObject },
+  { method: "DELETE", on: "object", isWrite: true, audit: "s3DeleteObject", run: writes.deleteObject },
 ];
 
 /** Query parameters that are part of an operation and not a name of another one. */

@@ -35,14 +35,16 @@ export async function listObjects(call: S3Call): Promise<Answer> {
   return { xml: ["ListBucketResult", [...common, ...elements({ Marker: text(marker), NextMarker: next })]] };
 }
 
-async function pageOf({ request: { query }, objects, access, bucket }: S3Call, after: string) {
+async function pageOf({ request: { query }, objects, access, bucket, turn }: S3Call, after: string) {
   const max = maxOf(query("max-keys"));
   const [prefix, delimiter] = [query("prefix") ?? "", query("delimiter") ?? ""];
   const encoding = query("encoding-type");
   if (encoding !== undefined && encoding !== "url")
     throw new S3Error("InvalidArgument", "Invalid Encoding Method specified in Request");
   const text = (value: string): string => (encoding === "url" ? encoded(value, "/") : value);
-  const page = await listPage(objects, { prefix, delimiter, after, max, floor: access.floor });
+  const page = await turn((signal) =>
+    listPage(objects, { prefix, delimiter, after, max, floor: access.floor, signal }),
+  );
   const isDetailed = query("list-type") !== "2" || query("fetch-owner") === "true";
   const common = [
     ...elements({

@@ -29,7 +29,7 @@ const PAGE_MAX = 1000;
 /** The list of 10,000 parts with a checksum each. */
 const DOCUMENT_BYTES_MAX = 8 * 1024 * 1024;
 
-export async function createMultipartUpload({ request, objects, access, bucket, clock }: S3Call): Promise<Answer> {
+export async function createMultipartUpload({ request, objects, access, bucket }: S3Call): Promise<Answer> {
   const { key, isFolder } = allowedPath(request.key, access);
   requireSupported(request);
   if (isFolder)
@@ -38,7 +38,6 @@ export async function createMultipartUpload({ request, objects, access, bucket, 
   const upload = await objects.uploads.begin({
     key,
     checksum,
-    startedMs: clock.now(),
     described: describedBy(request),
   });
   return {
@@ -63,7 +62,7 @@ export async function uploadPart(call: S3Call): Promise<Answer> {
   const { objects, payload } = call;
   const { upload, number } = await partOf(call);
   const sent = payload();
-  await using staged = await objects.uploads.stage(upload);
+  await using staged = await objects.stagePart(upload);
   const names = [...new Set([...sent.checksums, ...(upload.checksum ? [upload.checksum.name] : [])])];
   const written = await staged.write(sent.source, names);
   sent.requireSame(written);
@@ -83,7 +82,7 @@ export async function uploadPartCopy(call: S3Call): Promise<Answer> {
   const range = rangeOf(asked, source.object.bytes);
   if (asked !== undefined && !range)
     throw new S3Error("InvalidArgument", "x-amz-copy-source-range has to be bytes=FIRST-LAST.");
-  await using staged = await objects.uploads.stage(upload);
+  await using staged = await objects.stagePart(upload);
   const name = upload.checksum?.name;
   const written = await staged.write(source.bytes(range ?? undefined), name ? [name] : []);
   const part = partFrom(written, number, name, call);

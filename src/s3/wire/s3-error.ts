@@ -38,9 +38,11 @@ const STATUS = {
   ObjectLockConfigurationNotFoundError: 404,
   PreconditionFailed: 412,
   RequestTimeTooSkewed: 403,
+  RequestTimeout: 400,
   ServerSideEncryptionConfigurationNotFoundError: 404,
   ServiceUnavailable: 503,
   SignatureDoesNotMatch: 403,
+  SlowDown: 503,
   XAmzContentSHA256Mismatch: 400,
 } as const;
 

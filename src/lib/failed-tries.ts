@@ -1,0 +1,41 @@
+/**
+ * Limits tries with wrong credentials, by the network they come from. Credentials that were right lately are let
+ * through, so that nobody locks out others who share an address.
+ */
+import { createHash } from "node:crypto";
+import { clientNetwork } from "./network/client-network.ts";
+import { createRateLimiter, type RateLimiter } from "./rate-limiter.ts";
+import type { Clock } from "./time/clock.ts";
+
+/** Credentials that are remembered as right. The least lately used one makes room. */
+const KNOWN_MAX = 10_000;
+
+export class FailedTries {
+  readonly #failures: RateLimiter;
+  /** Hashes of credentials, in order of last use. */
+  readonly #known = new Set<string>();
+
+  constructor(clock: Clock, perMinute: number) {
+    this.#failures = createRateLimiter(clock, { burst: perMinute, perMinute });
+  }
+
+  /** Milliseconds until a try with this credential is looked at; 0 for at once. */
+  waitMs(address: string, credential: string): number {
+    return this.#known.has(hashOf(credential)) ? 0 : this.#failures.waitMs(clientNetwork(address));
+  }
+
+  failed(address: string, credential: string): void {
+    this.#known.delete(hashOf(credential));
+    this.#failures.take(clientNetwork(address));
+  }
+
+  passed(credential: string): void {
+    const hash = hashOf(credential);
+    this.#known.delete(hash);
+    const [oldest] = this.#known;
+    if (this.#known.size >= KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
+    this.#known.add(hash);
+  }
+}
+
+const hashOf = (credential: string): string => createHash("sha256").update(credential).digest("base64");

@@ -1,0 +1,46 @@
+/** The S3 door alone, over two folders, for one drive whose secret everybody knows. */
+import { createServer } from "node:http";
+import { FailedTries } from "../../src/lib/failed-tries.ts";
+import { createS3Handler, type S3Deps } from "../../src/s3/s3-handler.ts";
+import { openS3Listener, type S3Listener } from "../../src/s3/s3-listener.ts";
+import type { S3Keys } from "./bucket.ts";
+
+export const BARE_BUCKET = "bucket";
+
+export function openBareDoor(
+  { files, work }: { files: string; work: string },
+  changed: Partial<S3Deps> = {},
+): Promise<S3Listener> {
+  const clock = { now: () => Date.now() };
+  const handler = createS3Handler({
+    sessionOf: async (accessKeyId) =>
+      accessKeyId === "KEY"
+        ? {
+            secretAccessKey: "secret",
+            access: { canWrite: true, floor: [] },
+            bucket: { name: BARE_BUCKET, createdMs: 0 },
+            drive: "drive",
+            node: null,
+            workspace: "main",
+            holder: { subject: "somebody", subjectType: "user" },
+          }
+        : null,
+    exchange: async () => null,
+    addressOf: ({ socket }) => socket.remoteAddress ?? "",
+    tries: new FailedTries(clock, 1000),
+    audit: async () => {},
+    foldersOf: async () => ({ files, work }),
+    shortage: () => null,
+    region: () => "local",
+    hosts: [],
+    clock,
+    onError: (error) => console.error(error),
+    ...changed,
+  });
+  return openS3Listener(createServer(), handler, { host: "127.0.0.1", port: 0 });
+}
+
+export const bareKeys = (port: number): S3Keys => ({
+  ...{ accessKeyId: "KEY", secretAccessKey: "secret", sessionToken: "token", expiration: "", bucket: BARE_BUCKET },
+  ...{ endpoint: `http://127.0.0.1:${port}`, region: "local" },
+});
