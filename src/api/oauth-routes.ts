@@ -1,6 +1,6 @@
 /** The authorization server's endpoints, below `/oauth` and `/v0/oauth` with one issuer, and what describes them. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { ALL_SCOPES, SIGNING_PURPOSE } from "../auth/oauth/access-tokens.ts";
+import { ALL_SCOPES, IDENTITY_PURPOSE, SIGNING_PURPOSE } from "../auth/oauth/access-tokens.ts";
 import { type AnonymousLimit, createAnonymousLimit, TooManyWrites } from "../auth/oauth/anonymous-limit.ts";
 import { cliNames } from "../auth/oauth/clients.ts";
 import { introspect } from "../auth/oauth/introspection.ts";
@@ -119,7 +119,8 @@ function addEndpoints(
 
 function addDescriptions(routes: FastifyInstance, prefix: string, options: OauthRoutesOptions, pass: Pass): void {
   routes.get(prefix + ROUTES.jwks, async (_request, reply) => {
-    const keys = await options.store.signingKeys.publicKeys(SIGNING_PURPOSE);
+    const purposes = [SIGNING_PURPOSE, IDENTITY_PURPOSE];
+    const keys = (await Promise.all(purposes.map((each) => options.store.signingKeys.publicKeys(each)))).flat();
     reply.header("cache-control", JWKS_CACHE).header("access-control-allow-origin", "*");
     return { keys: keys.map((key) => JSON.parse(key) as Record<string, unknown>) };
   });

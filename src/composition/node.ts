@@ -7,6 +7,7 @@ import { startEgressDeployment } from "../kinds/egress-ip/deployment.ts";
 import { PLACED_KINDS } from "../kinds/node/adopt.ts";
 import { type NodeRegistry, startNodeRegistry } from "../kinds/node/registry.ts";
 import type { Node } from "../kinds/port.ts";
+import { createIdentityTokens } from "../kinds/workload/identity-token.ts";
 import { leastIsolation } from "../kinds/workload/isolation.ts";
 import { createOutboundRefusals } from "../kinds/workload/outbound-refusals.ts";
 import { createOutboundRules, type OutboundRules } from "../kinds/workload/outbound-rules.ts";
@@ -28,6 +29,7 @@ import { Puller } from "../node/images/puller.ts";
 import { type LazyDriver, lazyDriver } from "../node/lazy-driver.ts";
 import { openLogRoom } from "../node/logs/log-room.ts";
 import { createTraffic } from "../node/traffic.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import { nameOfFolder } from "./folder.ts";
 import type { Foundation } from "./foundation.ts";
@@ -79,14 +81,17 @@ export async function startNode(
     }),
   );
   const authorities = createWorkspaceAuthorities({ store, clock, brand: config.brand });
+  const identityToken = createIdentityTokens({ store, clock, issuer: () => settings.publicUrl });
+  const ownerOf = async (uid: string): Promise<Resource> => {
+    const owner = await rules.ownerOf(uid);
+    if (!owner || owner.retired) throw new Error(`workload ${uid} has no owner`);
+    return owner;
+  };
   const outbound = {
     rules,
     onRefused: createOutboundRefusals({ store, registry, rules, log }),
-    async credentialOf(uid: string, host: string) {
-      const owner = await rules.ownerOf(uid);
-      if (!owner) throw new Error(`workload ${uid} has no owner`);
-      return authorities.credentialOf(owner.workspace, host);
-    },
+    credentialOf: async (uid: string, host: string) => authorities.credentialOf((await ownerOf(uid)).workspace, host),
+    identityOf: async (uid: string, audience: string) => identityToken(await ownerOf(uid), audience),
   };
   const shared = machineShared ?? SHARED_DRIVERS.includes(config.driver);
   const isLive = (node: string): boolean => nodeRegistry.nodes.isLive(node);

@@ -14,6 +14,8 @@ export const ACCESS_TOKEN_SECONDS = (2 * HOUR_MS) / SECOND_MS;
 /** Model name of the records of revoked access tokens. */
 export const REVOKED = "RevokedToken";
 export const SIGNING_PURPOSE = "oauth";
+/** Keys of tokens by which workloads prove their identity to others. The platform takes no token of these keys. */
+export const IDENTITY_PURPOSE = "workload-identity";
 export const SIGNING_ALG = "ES256";
 /** The scope that stands for all scopes; a token requested without scopes has it. */
 export const ALL_SCOPES = "admin";

@@ -15,10 +15,12 @@ const route = z.looseObject({
   destinations: domains.optional().describe("host, *.parent or *; also GET:POST:host/path* and !DELETE:host."),
   headers: texts
     .optional()
-    .describe("Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in."),
+    .describe(
+      "Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in.",
+    ),
   body: z.record(z.string(), z.unknown()).optional().describe("Members added to JSON bodies up to 1 MB."),
   secrets: texts.optional().describe("Write-only: masked in every answer."),
-  redact: z.boolean().optional().describe("Replace the secrets of this route in answers; default false."),
+  redact: z.boolean().optional().describe("Replace the secrets and tokens of this route in answers; default false."),
 });
 
 const rule = z.looseObject({

@@ -24,6 +24,7 @@ export function compileNetwork(
     policy: outboundPolicy([...workspace, { place: PLACE, rules: own }]),
     routes: routesOf(own.proxy ?? {}, `${PLACE}.proxy`),
     sources,
+    owner: null,
   };
 }
 

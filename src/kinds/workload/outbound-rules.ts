@@ -85,7 +85,7 @@ export function createOutboundRules({ store, node, driver, onError }: Parts): Ou
     const spec = { network: structuredClone(networkOf(resource.spec)) };
     restoreSecrets({ spec }, [networkSecrets], store.resources.secretsOf(resource));
     try {
-      return compileNetwork(spec.network, workspace, sources);
+      return { ...compileNetwork(spec.network, workspace, sources), owner: { workspace: resource.workspace } };
     } catch (error) {
       onError(error); // rules of an older version of the server; new ones are checked when they are written
       return closed("spec.network, which cannot be understood");
@@ -166,4 +166,5 @@ const closed = (rule: string): WorkloadRules => ({
   policy: closedPolicy(rule),
   routes: NO_ROUTES,
   sources: null,
+  owner: null,
 });

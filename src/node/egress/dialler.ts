@@ -52,7 +52,7 @@ const RULES_UNAVAILABLE = refusal(
   "rules_unavailable",
   "The rules of this workload cannot be read now; try again.",
 );
-const NO_RULES: WorkloadRules = { policy: OPEN_POLICY, routes: NO_ROUTES, sources: null };
+const NO_RULES: WorkloadRules = { policy: OPEN_POLICY, routes: NO_ROUTES, sources: null, owner: null };
 
 const TOO_MANY_LOOKUPS = refusal(429, "too_many_lookups", "Too many names of this workload wait to be resolved.");
 

@@ -12,6 +12,7 @@ import { type Admitted, Dialler, type DialOptions, type OpenConnection } from ".
 import { type FirstFlight, firstFlight } from "./first-flight.ts";
 import { forward, forwardUpgrade, join, type Passage } from "./forward.ts";
 import { HeldBytes } from "./held-bytes.ts";
+import { type IdentityOf, NO_IDENTITIES } from "./identities.ts";
 import { intercept } from "./intercept.ts";
 import { openPassage } from "./passage.ts";
 import { HEAD_TOO_SLOW, isRefusal, MALFORMED, rawAnswer, refusedBy } from "./refusal.ts";
@@ -22,10 +23,14 @@ import { ACCESS_DENIED, checkedTunnel } from "./tunnel.ts";
 export interface EgressOptions extends DialOptions {
   /** A certificate for a host that the workload trusts; absent = TLS is never read. */
   credentialOf?: (uid: string, host: string) => Promise<Credential>;
+  /** A token of a workload for an audience; absent = requests of routes with such a token are refused. */
+  identityOf?: IdentityOf;
   /** Authorities of servers behind routes; absent = those that Node knows. */
   authorities?: string;
   /** Time for the head of a request; absent = 30 s. */
   headersWaitMs?: number;
+  /** Time for a body that a route may fill in; absent = 60 s. */
+  bodyWaitMs?: number;
 }
 
 export interface EgressProxy {
@@ -56,9 +61,9 @@ const LED_MAX = 512;
 const ESTABLISHED = "HTTP/1.1 200 Connection Established\r\n\r\n";
 
 export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
-  const { headersWaitMs = HEADERS_WAIT_MS } = options;
+  const { headersWaitMs = HEADERS_WAIT_MS, identityOf = NO_IDENTITIES, authorities } = options;
   const dialler = new Dialler(options);
-  const bodies = new HeldBytes();
+  const bodies = new HeldBytes(options.bodyWaitMs);
   const owners = new WeakMap<object, string>();
   const passages = new WeakMap<object, Passage>();
   const led = new WeakSet<object>();
@@ -127,7 +132,7 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
   async function takeRequests(client: Duplex, { protocol, bytes }: FirstFlight, way: Way): Promise<void> {
     const { uid, admitted } = way;
     const secure = protocol === "tls";
-    const passage = openPassage(dialler, { ...way, secure, keepAlive: true, bodies, authorities: options.authorities });
+    const passage = openPassage(dialler, { ...way, secure, keepAlive: true, bodies, identityOf, authorities });
     client.once("close", () => passage.close());
     const credential = secure ? await options.credentialOf?.(uid, admitted.target.host.text) : undefined;
     client.unshift(bytes);
@@ -162,7 +167,7 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
     // The address of the request decides, whatever its Host header says.
     incoming.headers.host = new URL(url).host;
     admitted.countedThere = isLed;
-    const passage = openPassage(dialler, { uid, admitted, secure: false, keepAlive: false, bodies });
+    const passage = openPassage(dialler, { uid, admitted, secure: false, keepAlive: false, bodies, identityOf });
     await forward(dialler, passage, path, incoming, sink);
   }
 

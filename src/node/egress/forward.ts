@@ -1,11 +1,12 @@
 /** Passes HTTP requests of a workload on, each one judged for itself. */
 import type { Agent, IncomingMessage, RequestOptions } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Route } from "../../lib/network/egress/routes.ts";
+import type { FilledRoute, Route } from "../../lib/network/egress/routes.ts";
 import type { WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
 import { request } from "../../lib/network/node-http.ts";
 import type { Admitted, Dialler } from "./dialler.ts";
 import type { HeldBytes } from "./held-bytes.ts";
+import { type IdentityOf, withIdentities } from "./identities.ts";
 import { inject, readWhole } from "./inject.ts";
 import { redactable, redactor, redactText } from "./redact.ts";
 import { type EgressRefusal, isRefusal, RefusalError, rawAnswer, refusal, refusedBy } from "./refusal.ts";
@@ -22,6 +23,8 @@ export interface Passage {
   agent: Agent;
   /** Counts the bodies that are held until they are whole. */
   bodies: HeldBytes;
+  /** Makes the tokens that routes fill in. */
+  identityOf: IdentityOf;
 }
 
 /** Headers that belong to one connection and are not passed on. */
@@ -40,6 +43,7 @@ const HOP_BY_HOP = new Set([
 
 const BROKEN = refusal(502, "connection_broken", "The connection broke.");
 const NOT_A_PATH = refusal(400, "malformed_request", "A request inside a tunnel names a path without a fragment.");
+const BODY_NOT_TAKEN = refusal(504, "body_not_taken", "The host took too long to take the body of the request.");
 const REPEATED = refusal(405, "method_refused", "A server repeats such a request as its answer, with its secrets.");
 const MALFORMED_SECRET = refusal(502, "secret_malformed", "A secret of this route cannot be sent in a header.");
 const UNREADABLE_ANSWER = refusal(
@@ -59,12 +63,14 @@ export async function forward(
 ): Promise<void> {
   const rules = await judgeRequest(dialler, passage, path, incoming);
   if (isRefusal(rules)) return refuse(sink, rules);
-  const routes = routesFor(passage, rules, path, incoming);
-  if (routes.length > 0 && REPEATING.includes(incoming.method ?? "")) return refuse(sink, REPEATED);
+  const found = routesFor(passage, rules, path, incoming);
+  if (found.length > 0 && REPEATING.includes(incoming.method ?? "")) return refuse(sink, REPEATED);
+  const routes = await withIdentities(found, passage);
+  if (isRefusal(routes)) return refuse(sink, routes);
   const secrets = redactedIn(routes);
   const options = outgoingOptions(passage, path, incoming);
   const given = secrets.length > 0 ? withoutHeaders(options.headers, UNREADABLE) : options.headers;
-  const hold = passage.bodies.open(passage.uid);
+  const hold = passage.bodies.open({ uid: passage.uid, workspace: rules.owner?.workspace ?? null });
   sink.body.once("close", hold.release);
   const injected = await inject(routes, given, (bytesMax) => readWhole(incoming, bytesMax, hold)).catch(refusalIn);
   if (isRefusal(injected)) {
@@ -73,9 +79,15 @@ export async function forward(
     return refuse(sink, injected);
   }
   const outgoing = request({ ...options, headers: injected.headers });
+  hold.onLate = () => {
+    hold.release();
+    if (!sink.isBegun()) refuse(sink, BODY_NOT_TAKEN);
+    outgoing.destroy();
+  };
   outgoing.once("finish", hold.release);
   sink.body.once("close", () => outgoing.destroy());
   outgoing.once("error", (error) => {
+    if (sink.body.writableEnded) return; // the proxy itself has answered
     if (sink.isBegun()) sink.body.destroy();
     else refuse(sink, refusalOf(error));
   });
@@ -117,8 +129,12 @@ const isFramed = (headers: readonly string[]): boolean =>
 const FRAMING = /^(?:content-length|transfer-encoding)$/i;
 
 /** The secrets that the answer must not show. */
-const redactedIn = (routes: readonly Route[]): string[] =>
-  redactable(routes.flatMap((route) => (route.redact ? Object.values(route.secrets) : [])));
+const redactedIn = (routes: readonly FilledRoute[]): string[] =>
+  redactable(
+    routes.flatMap(({ redact, secrets, identities }) =>
+      redact ? [...Object.values(secrets), ...Object.values(identities)] : [],
+    ),
+  );
 
 /** Headers of a request whose answer could not be searched for secrets. */
 const UNREADABLE = /^(?:accept-encoding|range|if-range)$/i;
@@ -139,8 +155,10 @@ export async function forwardUpgrade(
   const rules = await judgeRequest(dialler, passage, path, incoming);
   if (isRefusal(rules)) return void client.end(rawAnswer(rules));
   const options = outgoingOptions(passage, path, incoming);
-  const routes = routesFor(passage, rules, path, incoming);
-  if (routes.length > 0 && REPEATING.includes(incoming.method ?? "")) return void client.end(rawAnswer(REPEATED));
+  const found = routesFor(passage, rules, path, incoming);
+  if (found.length > 0 && REPEATING.includes(incoming.method ?? "")) return void client.end(rawAnswer(REPEATED));
+  const routes = await withIdentities(found, passage);
+  if (isRefusal(routes)) return void client.end(rawAnswer(routes));
   const secrets = redactedIn(routes);
   const given = secrets.length > 0 ? withoutHeaders(options.headers, UNREADABLE) : options.headers;
   const injected = await inject(routes, given, async () => null).catch(() => null);

@@ -1,9 +1,9 @@
 /** Fills in what the routes of a workload add to a request: headers, members of a JSON body, secrets. */
 import type { Readable } from "node:stream";
 import { FUNCTIONS_MAX, type FunctionBudget, fillPlaceholders } from "../../lib/network/egress/placeholders.ts";
-import { HEADER_VALUE, type Route } from "../../lib/network/egress/routes.ts";
+import { type FilledRoute, HEADER_VALUE } from "../../lib/network/egress/routes.ts";
 import type { Hold } from "./held-bytes.ts";
-import { RefusalError, refusal } from "./refusal.ts";
+import { type EgressRefusal, RefusalError, refusal } from "./refusal.ts";
 
 /** Larger bodies pass as they are. */
 const BODY_BYTES_MAX = 2 ** 20;
@@ -19,7 +19,7 @@ export interface Injected {
 
 /** Throws when a value would break the head of the request. `read` gives the body when the routes may change it. */
 export async function inject(
-  routes: readonly Route[],
+  routes: readonly FilledRoute[],
   headers: string[],
   read: (bytesMax: number) => Promise<Buffer | null>,
 ): Promise<Injected> {
@@ -29,7 +29,7 @@ export async function inject(
   if (filled.some((value, index) => index % 2 === 1 && !HEADER_VALUE.test(value)))
     throw new Error("a secret or a function made a header that HTTP does not allow");
   const type = headerOf(filled, "content-type") ?? "";
-  const changes = routes.filter(({ body, secrets }) => Object.keys(body).length + Object.keys(secrets).length > 0);
+  const changes = routes.filter((route) => mayChangeBody(route));
   const isPlain = headerOf(filled, "content-encoding") === undefined;
   if (changes.length === 0 || !isPlain || !TEXT_TYPES.test(type)) return { headers: filled, body: null };
   const bytes = await read(BODY_BYTES_MAX);
@@ -46,49 +46,73 @@ const TOO_MANY_BODIES = refusal(
   "The bodies that this workload sends at once to hosts of its routes are too large together; send fewer at a time.",
 );
 
-/** The whole body; null when it is larger, and then the stream gives all of it again. Throws when `hold` has no room. */
-export async function readWhole(stream: Readable, bytesMax: number, hold: Hold): Promise<Buffer | null> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
-    if (!hold.take(chunk.length)) throw new RefusalError(TOO_MANY_BODIES);
-    chunks.push(chunk);
-    size += chunk.length;
-    if (size > bytesMax) {
-      stream.unshift(Buffer.concat(chunks));
-      return null;
-    }
-  }
-  return Buffer.concat(chunks);
+const BODY_TOO_SLOW = refusal(408, "body_too_slow", "The body of a request to a host of a route took too long.");
+const BROKEN_OFF = refusal(400, "body_broken_off", "The body of the request ended early.");
+
+/**
+ * The whole body; null when it is larger, and then the stream gives all of it again. Rejects when `hold` has no room or
+ * its time is over; nothing of the body is kept then.
+ */
+export function readWhole(stream: Readable, bytesMax: number, hold: Hold): Promise<Buffer | null> {
+  return new Promise((resolve, reject) => {
+    let chunks: Buffer[] = [];
+    let size = 0;
+    const settle = (give: () => void): void => {
+      stream.pause();
+      for (const [event, listener] of Object.entries(listeners)) stream.removeListener(event, listener);
+      give();
+      chunks = [];
+    };
+    const fail = (refused: EgressRefusal): void => settle(() => reject(new RefusalError(refused)));
+    const listeners: Record<string, (chunk: Buffer) => void> = {
+      data(chunk) {
+        if (!hold.take(chunk.length)) return fail(TOO_MANY_BODIES);
+        chunks.push(chunk);
+        size += chunk.length;
+        if (size <= bytesMax) return;
+        settle(() => {
+          stream.unshift(Buffer.concat(chunks));
+          resolve(null);
+        });
+      },
+      end: () => settle(() => resolve(Buffer.concat(chunks))),
+      close: () => fail(BROKEN_OFF),
+      error: () => fail(BROKEN_OFF),
+    };
+    hold.onLate = () => fail(BODY_TOO_SLOW);
+    for (const [event, listener] of Object.entries(listeners)) stream.on(event, listener);
+  });
 }
 
+const mayChangeBody = ({ body, secrets, identities }: FilledRoute): boolean =>
+  [body, secrets, identities].some((members) => Object.keys(members).length > 0);
+
 /** Headers that the request has are kept: the caller wins. */
-function withHeaders({ headers, secrets }: Route, given: string[], budget: FunctionBudget): string[] {
-  const filled = given.map((text, index) => (index % 2 === 1 ? fillPlaceholders(text, secrets, budget) : text));
-  for (const [name, value] of Object.entries(headers))
-    if (headerOf(given, name) === undefined) filled.push(name, fillPlaceholders(value, secrets, budget));
+function withHeaders(route: FilledRoute, given: string[], budget: FunctionBudget): string[] {
+  const filled = given.map((text, index) => (index % 2 === 1 ? fillPlaceholders(text, route, budget) : text));
+  for (const [name, value] of Object.entries(route.headers))
+    if (headerOf(given, name) === undefined) filled.push(name, fillPlaceholders(value, route, budget));
   return filled;
 }
 
 /** The text is one character for each byte, and so are secrets in it. */
-function withBody({ body, secrets }: Route, text: string, isJson: boolean, budget: FunctionBudget): string {
+function withBody(route: FilledRoute, text: string, isJson: boolean, budget: FunctionBudget): string {
+  const { identities } = route; // tokens are ASCII without a quote
   const bytesOf = (value: string): string => Buffer.from(value).toString("latin1");
-  const quoted = (value: string): string => bytesOf(isJson ? JSON.stringify(value).slice(1, -1) : value);
-  const written = Object.fromEntries(Object.entries(secrets).map(([name, value]) => [name, quoted(value)]));
-  const filled = fillPlaceholders(text, written, budget);
-  const members = isJson ? missingMembers(body, text) : [];
+  const quoted = mapped(route.secrets, (value) => (isJson ? JSON.stringify(value).slice(1, -1) : value));
+  const filled = fillPlaceholders(text, { secrets: mapped(quoted, bytesOf), identities }, budget);
+  const members = isJson ? missingMembers(route.body, text) : [];
   if (members.length === 0) return filled;
-  const added = members.map(([name, value]) => {
-    const json = fillPlaceholders(
-      JSON.stringify(value),
-      Object.fromEntries(Object.entries(secrets).map(([key, secret]) => [key, JSON.stringify(secret).slice(1, -1)])),
-      budget,
-    );
-    return `${JSON.stringify(name)}:${json}`;
-  });
+  const added = members.map(
+    ([name, value]) =>
+      `${JSON.stringify(name)}:${fillPlaceholders(JSON.stringify(value), { secrets: quoted, identities }, budget)}`,
+  );
   const rest = filled.trimStart().slice(1);
   return `{${bytesOf(added.join(","))}${rest.trimStart().startsWith("}") ? "" : ","}${rest}`;
 }
+
+const mapped = (record: Readonly<Record<string, string>>, change: (value: string) => string): Record<string, string> =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
 
 /** The members that the caller's object does not have; none when the body is no object. */
 function missingMembers(body: Readonly<Record<string, unknown>>, text: string): [string, unknown][] {

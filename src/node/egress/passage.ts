@@ -6,6 +6,7 @@ import { Agent as HttpAgent } from "../../lib/network/node-http.ts";
 import type { Admitted, Dialler, OpenConnection } from "./dialler.ts";
 import type { Passage } from "./forward.ts";
 import type { HeldBytes } from "./held-bytes.ts";
+import type { IdentityOf } from "./identities.ts";
 import { isRefusal, RefusalError, refusal } from "./refusal.ts";
 import type { Target } from "./target.ts";
 
@@ -15,6 +16,7 @@ export interface PassageOptions {
   secure: boolean;
   keepAlive: boolean;
   bodies: HeldBytes;
+  identityOf: IdentityOf;
   /** A connection that is already there, for the first request. */
   ready?: OpenConnection;
   /** Authorities of servers; absent = those that Node knows. */
@@ -22,7 +24,7 @@ export interface PassageOptions {
 }
 
 export function openPassage(dialler: Dialler, { ready, ...options }: PassageOptions): Passage & { close(): void } {
-  const { uid, admitted, secure, keepAlive, bodies, authorities } = options;
+  const { uid, admitted, secure, keepAlive, bodies, identityOf, authorities } = options;
   let unused = ready;
   const agent: Agent = new HttpAgent({ keepAlive });
   const connect = async (): Promise<Duplex> => {
@@ -40,13 +42,16 @@ export function openPassage(dialler: Dialler, { ready, ...options }: PassageOpti
     return undefined;
   };
   return {
-    ...{ uid, admitted, secure, agent, bodies },
+    ...{ uid, admitted, secure, agent, bodies, identityOf },
     close() {
       agent.destroy();
       unused?.socket.destroy();
     },
   };
 }
+
+/** A host that accepts connections and then says nothing. */
+const HANDSHAKE_WAIT_MS = 30_000;
 
 /** Node's types ask for a stream beside an error; Node does not look at it. */
 const NO_STREAM = new Duplex();
@@ -61,7 +66,12 @@ function secured({ socket }: OpenConnection, { host }: Target, authorities?: str
     ...(authorities === undefined ? {} : { ca: authorities }),
   });
   return new Promise((resolve, reject) => {
-    stream.once("secureConnect", () => resolve(stream));
+    const timer = setTimeout(() => stream.destroy(new Error("the host did not answer")), HANDSHAKE_WAIT_MS).unref();
+    stream.once("close", () => clearTimeout(timer));
+    stream.once("secureConnect", () => {
+      clearTimeout(timer);
+      resolve(stream);
+    });
     stream.once("error", (error) => {
       const message = `The certificate of ${host.text} is not accepted or its TLS failed: ${error.message}.`;
       reject(new RefusalError(refusal(502, "upstream_tls_failed", message)));

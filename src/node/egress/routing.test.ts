@@ -4,12 +4,13 @@ import { once } from "node:events";
 import { type IncomingMessage, type RequestListener, request } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { createServer, type Server } from "node:https";
-import type { Socket } from "node:net";
+import { createServer as createTcpServer, type Socket } from "node:net";
 import { describe, type TestContext, test } from "node:test";
 import { type TLSSocket, connect as tlsConnect } from "node:tls";
 import { listen, type RuledPlace, ruledPlace } from "../../../test/egress-place.ts";
 import { testAuthority } from "../../../test/tls-credential.ts";
-import type { NetworkSpec } from "../../kinds/workload/network.ts";
+import { compileNetwork, type NetworkSpec } from "../../kinds/workload/network.ts";
+import type { EgressOptions } from "./egress-proxy.ts";
 
 /** Of the world, and of the workspace. */
 const world = testAuthority("authority of the world");
@@ -50,7 +51,12 @@ interface Asked {
   body?: string;
 }
 
-async function routedPlace(t: TestContext, answer?: RequestListener, network = NETWORK): Promise<RoutedPlace> {
+async function routedPlace(
+  t: TestContext,
+  answer?: RequestListener,
+  network = NETWORK,
+  options: EgressOptions = {},
+): Promise<RoutedPlace> {
   const seen: Seen[] = [];
   const { certificate: cert, key } = world.credentialOf("api.test");
   const server = createServer({ cert, key }, async (incoming, response) => {
@@ -70,6 +76,7 @@ async function routedPlace(t: TestContext, answer?: RequestListener, network = N
   const place = await ruledPlace(t, network, {
     credentialOf: async (_, host) => workspace.credentialOf(host),
     authorities: world.certificate,
+    ...options,
   });
   const secure: RoutedPlace["secure"] = async (host, { alpn = ["http/1.1"], servername = host } = {}) => {
     const { head, socket } = await place.tunnel(`${host}:${port}`);
@@ -285,6 +292,89 @@ test("bodies that wait to be whole are bounded for a workload, and a request tha
   // The proxy may hear of the end after the next request.
   while ((await ask("api.test", { method: "POST", headers, body })).status === 429);
   assert.equal(seen.length, 1);
+});
+
+test("a body that is never finished is given up, and so is one that the host does not take", async (t) => {
+  const { secure, tunnel, port } = await routedPlace(t, undefined, NETWORK, { bodyWaitMs: 100 });
+  const silent = await listen(
+    t,
+    createTcpServer((socket) => {
+      t.after(() => socket.destroy());
+      socket.on("error", () => {}).resume();
+    }),
+  );
+  const head = "POST / HTTP/1.1\r\nContent-Type: application/json\r\n";
+  const slow = await secure("api.test");
+  slow.write(`${head}Host: api.test:${port}\r\nContent-Length: 100\r\n\r\n{`);
+  const [answer] = (await once(slow, "data")) as [Buffer];
+  assert.match(answer.toString(), /^HTTP\/1\.1 408 .*\r\nproxy-error: body_too_slow\r\n/);
+  await once(slow.resume(), "close");
+
+  const { head: connected, socket } = await tunnel(`api.test:${silent}`);
+  assert.match(connected, /^HTTP\/1\.1 200 /);
+  const stuck = tlsConnect({ socket, servername: "api.test", ca: workspace.certificate });
+  t.after(() => stuck.destroy());
+  stuck.write(`${head}Host: api.test:${silent}\r\nContent-Length: 2\r\n\r\n{}`);
+  const [late] = (await once(stuck, "data")) as [Buffer];
+  assert.match(late.toString(), /^HTTP\/1\.1 504 .*\r\nproxy-error: body_not_taken\r\n/);
+});
+
+describe("tokens of the workload's identity", () => {
+  const token = (audience: string): string => `token.for.${Buffer.from(audience).toString("base64url")}`;
+  const vault = "https://vault.test";
+  const network: NetworkSpec = {
+    proxy: {
+      routing: [
+        {
+          destinations: ["api.test"],
+          headers: { Authorization: `Bearer {{IDENTITY:${vault}}}` },
+          body: { jwt: "{{IDENTITY:sts}}" },
+        },
+        { destinations: ["echo.test"], headers: { "X-Token": "{{IDENTITY:sts}}" }, redact: true },
+      ],
+    },
+  };
+  const identityOf = async (uid: string, audience: string): Promise<string> => {
+    assert.equal(uid, "box");
+    return token(audience);
+  };
+
+  test("are filled in where the route names an audience, and for no audience that the workload names", async (t) => {
+    const { ask, seen } = await routedPlace(t, undefined, network, { identityOf });
+    const headers = {
+      "content-type": "application/json",
+      "x-more": `{{IDENTITY:sts}} {{IDENTITY:other}} {{IDENTITY:${vault}/}}`,
+    };
+    await ask("api.test", { method: "POST", headers, body: '{"a":"{{IDENTITY:other}}"}' });
+    const [got] = seen;
+    assert.equal(got?.headers.authorization, `Bearer ${token(vault)}`);
+    assert.equal(got?.headers["x-more"], `${token("sts")} {{IDENTITY:other}} {{IDENTITY:${vault}/}}`);
+    assert.deepEqual(JSON.parse(got?.body ?? ""), { jwt: token("sts"), a: "{{IDENTITY:other}}" });
+    await ask("plain.test", { headers: { "x-more": "{{IDENTITY:sts}}" } });
+    assert.equal(seen[1]?.headers["x-more"], "{{IDENTITY:sts}}", "a host without a route");
+    await ask("echo.test", { headers: { "x-more": `{{IDENTITY:${vault}}}` } });
+    assert.equal(seen[2]?.headers["x-more"], `{{IDENTITY:${vault}}}`, "an audience of another route");
+  });
+
+  test("are redacted in answers like secrets", async (t) => {
+    const answer: RequestListener = ({ headers }, response) => response.end(`it is ${headers["x-token"]}`);
+    const { ask } = await routedPlace(t, answer, network, { identityOf });
+    assert.equal((await ask("echo.test")).text, "it is [redacted]");
+  });
+
+  test("a request whose token cannot be made does not leave", async (t) => {
+    const { ask, seen } = await routedPlace(t, undefined, network);
+    const { status, headers } = await ask("api.test");
+    assert.deepEqual([status, headers["proxy-error"], seen.length], [503, "identity_unavailable", 0]);
+  });
+
+  test("a route names audiences that a token can have, and not more than ten", () => {
+    const route = (text: string) => () =>
+      compileNetwork({ proxy: { routing: [{ destinations: ["a.test"], headers: { "x-a": text } }] } });
+    assert.throws(route("{{IDENTITY:a b}}"), /names no audience/);
+    assert.throws(route('{{IDENTITY:a"b}}'), /names no audience/);
+    assert.throws(route(Array.from({ length: 11 }, (_, n) => `{{IDENTITY:a${n}}}`).join("")), /11 audiences/);
+  });
 });
 
 describe("requests in disguise", () => {

@@ -278,13 +278,13 @@ class AgentInputSpecNetworkProxy(TypedDict):
 class AgentInputSpecNetworkProxyRouting(TypedDict):
     #: host, *.parent or *; also GET:POST:host/path* and !DELETE:host.
     destinations: NotRequired[List[str]]
-    #: Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in.
+    #: Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in.
     headers: NotRequired[Dict[str, str]]
     #: Members added to JSON bodies up to 1 MB.
     body: NotRequired[Dict[str, Any]]
     #: Write-only: masked in every answer.
     secrets: NotRequired[Dict[str, str]]
-    #: Replace the secrets of this route in answers; default false.
+    #: Replace the secrets and tokens of this route in answers; default false.
     redact: NotRequired[bool]
 
 

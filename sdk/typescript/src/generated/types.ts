@@ -226,13 +226,13 @@ export interface AgentInput {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -377,13 +377,13 @@ export interface AgentRecord {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -573,13 +573,13 @@ export interface AgentUpdate {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -740,13 +740,13 @@ export interface ApplicationInput {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -871,13 +871,13 @@ export interface ApplicationRecord {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -1022,13 +1022,13 @@ export interface ApplicationUpdate {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -1640,13 +1640,13 @@ export interface FunctionInput {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -1798,13 +1798,13 @@ export interface FunctionRecord {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -1956,13 +1956,13 @@ export interface FunctionUpdate {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -2550,13 +2550,13 @@ export interface JobInput {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -2700,13 +2700,13 @@ export interface JobRecord {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -2850,13 +2850,13 @@ export interface JobUpdate {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -3865,13 +3865,13 @@ export interface SandboxInput {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */
@@ -4009,13 +4009,13 @@ export interface SandboxRecord {
         routing?: {
           /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
           destinations?: string[] | undefined;
-          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          /** Set unless the request has them. {{SECRET:name}}, {{IDENTITY:audience}} and {{FUNC:name}} are filled in. */
           headers?: Record<string, string> | undefined;
           /** Members added to JSON bodies up to 1 MB. */
           body?: Record<string, unknown> | undefined;
           /** Write-only: masked in every answer. */
           secrets?: Record<string, string> | undefined;
-          /** Replace the secrets of this route in answers; default false. */
+          /** Replace the secrets and tokens of this route in answers; default false. */
           redact?: boolean | undefined;
         }[] | undefined;
         /** Hosts whose connections are never read. */

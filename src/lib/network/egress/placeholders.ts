@@ -1,6 +1,6 @@
 /**
- * `{{SECRET:name}}` and `{{FUNC:name(argument)}}` in headers and bodies that leave a workload. A secret is looked up in
- * the route that is applied and in no other one.
+ * `{{SECRET:name}}`, `{{IDENTITY:audience}}` and `{{FUNC:name(argument)}}` in headers and bodies that leave a workload.
+ * A secret, or a token for an audience, is looked up in the route that is applied and in no other one.
  */
 import { randomBytes, randomInt, randomUUID } from "node:crypto";
 import { uuidv7 } from "../../ids.ts";
@@ -8,7 +8,7 @@ import { uuidv7 } from "../../ids.ts";
 /** Functions in one request. */
 export const FUNCTIONS_MAX = 10;
 const RANDOM_MAX = 1024;
-const PLACEHOLDER = /\{\{(SECRET|FUNC):([^{}]{1,256})\}\}/g;
+const PLACEHOLDER = /\{\{(SECRET|IDENTITY|FUNC):([^{}]{1,256})\}\}/g;
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 type Make = (argument: number) => string;
@@ -33,20 +33,29 @@ const FUNCTIONS: Readonly<Record<string, Make>> = {
   nonce: () => randomBytes(16).toString("hex"),
 };
 
+/** Visible ASCII without the two characters that JSON would escape. */
+const AUDIENCE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
+
+/** The values of one route. */
+export interface Fillings {
+  secrets: Readonly<Record<string, string>>;
+  /** Tokens by audience. */
+  identities: Readonly<Record<string, string>>;
+}
+
 /** Counts the functions of one request. */
 export interface FunctionBudget {
   left: number;
 }
 
 /** Placeholders that name nothing stay as they are. */
-export function fillPlaceholders(
-  text: string,
-  secrets: Readonly<Record<string, string>>,
-  budget: FunctionBudget,
-): string {
+export function fillPlaceholders(text: string, fillings: Fillings, budget: FunctionBudget): string {
   if (!text.includes("{{")) return text;
   return text.replace(PLACEHOLDER, (whole, kind: string, word: string) => {
-    if (kind === "SECRET") return Object.hasOwn(secrets, word) ? (secrets[word] ?? whole) : whole;
+    if (kind !== "FUNC") {
+      const values = kind === "SECRET" ? fillings.secrets : fillings.identities;
+      return Object.hasOwn(values, word) ? (values[word] ?? whole) : whole;
+    }
     const call = parseFunction(word);
     if (!call || budget.left <= 0) return whole;
     budget.left -= 1;
@@ -58,11 +67,17 @@ export function fillPlaceholders(
 export function placeholderProblem(text: string, secrets: Readonly<Record<string, unknown>>): string | null {
   for (const [whole, kind, word = ""] of text.matchAll(PLACEHOLDER)) {
     if (kind === "SECRET" && !Object.hasOwn(secrets, word)) return `${whole} names no secret of this route`;
+    if (kind === "IDENTITY" && !AUDIENCE.test(word))
+      return `${whole} names no audience; write visible ASCII characters without spaces, quotes and backslashes`;
     if (kind === "FUNC" && !parseFunction(word))
       return `${whole} is not a function; there are ${Object.keys(FUNCTIONS).join(", ")}`;
   }
   return null;
 }
+
+/** The audiences that a text of a route names. */
+export const audiencesIn = (text: string): string[] =>
+  [...text.matchAll(PLACEHOLDER)].flatMap(([, kind, word = ""]) => (kind === "IDENTITY" ? [word] : []));
 
 function parseFunction(text: string): (() => string) | null {
   const [, name = "", argument] = /^(\w+)(?:\((\d{1,9})\))?$/.exec(text.trim()) ?? [];

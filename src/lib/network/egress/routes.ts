@@ -5,7 +5,7 @@
 import { domainSet } from "./domain-set.ts";
 import type { Host } from "./host.ts";
 import { type HttpRequest, pathMatches } from "./http-target.ts";
-import { placeholderProblem } from "./placeholders.ts";
+import { audiencesIn, placeholderProblem } from "./placeholders.ts";
 import { RuleProblem } from "./rule-problem.ts";
 
 /** As written in the specification, with the secrets in clear text. */
@@ -15,7 +15,7 @@ export interface RouteSpec {
   headers?: Readonly<Record<string, string>> | undefined;
   body?: Readonly<Record<string, unknown>> | undefined;
   secrets?: Readonly<Record<string, string>> | undefined;
-  /** Replace the secrets of this route in answers. */
+  /** Replace the secrets and tokens of this route in answers. */
   redact?: boolean | undefined;
 }
 
@@ -23,7 +23,14 @@ export interface Route {
   headers: Readonly<Record<string, string>>;
   body: Readonly<Record<string, unknown>>;
   secrets: Readonly<Record<string, string>>;
+  /** The audiences of the tokens that this route fills in. */
+  audiences: readonly string[];
   redact: boolean;
+}
+
+/** A route with its tokens, by audience. */
+export interface FilledRoute extends Route {
+  identities: Readonly<Record<string, string>>;
 }
 
 export interface Routes {
@@ -45,6 +52,8 @@ export const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Headers that describe the message or the connection; a route that sets them would break the request. */
 const HEADERS_KEPT =
   /^(?:host|connection|content-length|transfer-encoding|te|trailer|upgrade|keep-alive|proxy-.*|:.*)$/i;
+/** Audiences of one route; each is a token that the platform signs. */
+const AUDIENCES_MAX = 10;
 const METHOD = /^[A-Z]{1,32}$/;
 
 export const NO_ROUTES: Routes = { any: false, reads: () => false, find: () => [] };
@@ -96,7 +105,10 @@ function checkedRoute({ headers = {}, body = {}, secrets = {}, redact = false }:
     const problem = placeholderProblem(text, secrets);
     if (problem !== null) throw new RuleProblem(path, problem);
   }
-  return { headers, body, secrets, redact };
+  const audiences = [...new Set(texts.flatMap(([, text]) => audiencesIn(text)))];
+  if (audiences.length > AUDIENCES_MAX)
+    throw new RuleProblem(at, `names ${audiences.length} audiences; one route may have ${AUDIENCES_MAX}`);
+  return { headers, body, secrets, audiences, redact };
 }
 
 function collectTexts(value: unknown, path: string, texts: [string, string][]): void {

@@ -8,6 +8,13 @@ export interface WorkloadRules {
   routes: Routes;
   /** Null: the machine chooses the source address. */
   sources: SourceAddresses | null;
+  /** Null: nobody is known to own the workload. */
+  owner: WorkloadOwner | null;
+}
+
+/** The resource that a workload runs for. */
+export interface WorkloadOwner {
+  workspace: string;
 }
 
 export interface RulesSource {
