@@ -3,7 +3,7 @@ import { after, before, describe } from "node:test";
 import type { Clock } from "../src/lib/time/clock.ts";
 import type { Store } from "../src/store/store.ts";
 import { testDatabases } from "./databases.ts";
-import { type Answer, type CallOptions, startTestPlatform, type TestPlatform } from "./platform.ts";
+import { type Answer, startTestPlatform, type TestPlatform } from "./platform.ts";
 
 /** What a suite can do with any running platform, be it in this process or not. */
 export interface ApiSuite {
@@ -38,7 +38,7 @@ export async function onEachDatabase(
         platform = await startTestPlatform({ ...(await database.fresh()), ...options });
       });
       after(() => platform.stop());
-      const call = (method: string, path: string, sent?: CallOptions) => platform.call(method, path, sent);
+      const call: TestPlatform["call"] = (method, path, sent) => platform.call(method, path, sent);
       suite({
         call,
         make: maker(call),

@@ -31,7 +31,7 @@ describe("a lost node", { skip: postgres.skip }, () => {
   let startTwo: () => Promise<TestPlatform>;
   const box = {} as Record<string, string>;
 
-  const shown = async (path: string): Promise<Shown> => (await one.call("GET", path)).body;
+  const shown = async (path: string): Promise<Shown> => (await one.call<Shown>("GET", path)).body;
   const lastEvent = ({ events }: Shown, type: string): string =>
     events.findLast((event) => event.type === type)?.message ?? "";
 

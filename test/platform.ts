@@ -12,6 +12,7 @@ import { type App, startApp } from "../src/app.ts";
 import { type Config, loadConfig } from "../src/config.ts";
 import type { Clock } from "../src/lib/time/clock.ts";
 import type { Driver } from "../src/node/driver.ts";
+import type { Body } from "./answers/body.ts";
 import { closeAtEnd } from "./closing.ts";
 import { FakeMachine, fakeDriver } from "./fake-driver.ts";
 
@@ -27,10 +28,10 @@ export interface CallOptions {
   workspace?: string;
 }
 
-export interface Answer {
+export interface Answer<T = Body> {
   status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
-  body: any;
+  /** An answer without content has null here. */
+  body: T;
   headers: Headers;
 }
 
@@ -39,7 +40,7 @@ export interface TestPlatform extends AsyncDisposable {
   url: string;
   apiKey: string;
   dataDir: string;
-  call(method: string, path: string, options?: CallOptions): Promise<Answer>;
+  call<T = Body>(method: string, path: string, options?: CallOptions): Promise<Answer<T>>;
   stop(): Promise<void>;
 }
 
@@ -112,11 +113,11 @@ export async function startTestPlatform({
 /** A plain HTTP client for the management API; paths are below /v0. */
 export const caller =
   (url: string) =>
-  async (
+  async <T = Body>(
     method: string,
     path: string,
     { body, key = TEST_KEY, headers, version = NEWEST, workspace }: CallOptions = {},
-  ): Promise<Answer> => {
+  ): Promise<Answer<T>> => {
     const response = await fetch(`${url}/v0${path}`, {
       method,
       headers: {
@@ -131,8 +132,8 @@ export const caller =
     // An answer that goes on is left after its head.
     if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
       await response.body?.cancel();
-      return { status: response.status, body: null, headers: response.headers };
+      return { status: response.status, body: JSON.parse("null"), headers: response.headers };
     }
     const text = await response.text();
-    return { status: response.status, body: text === "" ? null : JSON.parse(text), headers: response.headers };
+    return { status: response.status, body: JSON.parse(text || "null"), headers: response.headers };
   };

@@ -70,7 +70,7 @@ async function checkSummary(kind: Kind, name: string, labels: Record<string, str
   const query = new URLSearchParams({ fields: "summary", ...(key ? { label: key } : {}) });
   const { status, body } = await platform.call("GET", `${kind.collectionPath}?${query}`);
   assert.equal(status, 200, JSON.stringify(body));
-  const rows: { metadata: { name: string }; spec: object }[] = kind.paged ? body.data : body;
+  const rows = kind.paged ? body.data : body;
   const row = rows.find(({ metadata }) => metadata.name === name);
   assert.ok(row, `${name} with the label ${key}`);
   assert.deepEqual(row.spec, {});

@@ -130,10 +130,7 @@ describe("schedules on two servers", { skip: postgres.skip }, () => {
     );
     assert.deepEqual(new Set(made.map(({ status }) => status)), new Set([200]));
     const executions = async (platform: TestPlatform) =>
-      (await platform.call("GET", "/sandboxes/box/schedule-executions?limit=100")).body.data as {
-        processName: string;
-        statusCode: number;
-      }[];
+      (await platform.call("GET", "/sandboxes/box/schedule-executions?limit=100")).body.data;
     for (const end = Date.now() + 60_000; (await executions(two)).length < SCHEDULES; )
       assert.ok(Date.now() < end, `only ${submitted.length} were fired`);
     assert.deepEqual(submitted.toSorted(), names.toSorted());
@@ -214,7 +211,7 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
         ["live", false],
       ],
     );
-    const self = (await two.call("GET", "/nodes")).body.find(({ isSelf }: { isSelf: boolean }) => isSelf);
+    const self = (await two.call("GET", "/nodes")).body.find(({ isSelf }) => isSelf);
     assert.equal(self.resources.sandbox >= 2, true);
     assert.equal((await one.call("DELETE", `/nodes/${self.id}`)).status, 409);
     assert.equal((await one.call("POST", `/nodes/${self.id}/drain`)).body.drained, true);
@@ -248,7 +245,7 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
     const adopt = async (platform: TestPlatform, machine: FakeMachine): Promise<number> => {
       const list = (await store.nodes.list(60_000)).map((node) => ({ ...node, runs: true }));
       const { body } = await platform.call("GET", "/nodes");
-      const self = list.find(({ id }) => id === body.find(({ isSelf }: { isSelf: boolean }) => isSelf).id);
+      const self = list.find(({ id }) => id === body.find(({ isSelf }) => isSelf).id);
       const nodes = { shared: false, self, list: () => list };
       return adoptUnowned({ store, driver: fakeDriver(machine), nodes } as unknown as Deps, "another-host");
     };
@@ -298,7 +295,7 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
       const path = "/observability/logs?resourceType=sandboxes&workloadIds=kept";
       const { status, body } = await platform.call("GET", path);
       assert.equal(status, 200);
-      return body.kept as { logs: { message: string }[]; totalCount: number; server: string };
+      return body.kept;
     };
     const [near, far] = [await lines(one), await lines(two)];
     assert.deepEqual(far.logs, near.logs);

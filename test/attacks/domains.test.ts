@@ -92,7 +92,7 @@ suite("domains and images of others", () => {
   test("an offer of an image says nothing of whether its target exists, nor whose it is", async () => {
     const image = { name: "probe", resourceType: "sandbox", image: "registry.example/probe:1" };
     assert.ok((await platform.call("POST", "/images", { body: image })).status < 300);
-    const [{ accountId }] = (await platform.call("GET", "/workspaces", thief)).body;
+    const { accountId } = (await platform.call("GET", "/workspaces", thief)).body[0];
     const share = "/images/sandbox/probe/share";
     const probe = async (targetWorkspace: string, targetAccountId?: string): Promise<unknown> => {
       const offered = await platform.call("POST", share, { body: { targetWorkspace, targetAccountId } });

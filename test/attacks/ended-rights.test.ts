@@ -72,8 +72,7 @@ async function visit(token: string): Promise<number> {
   await response.arrayBuffer();
   return response.status;
 }
-const sessionsOf = async (key: string): Promise<{ id: string; client?: string }[]> =>
-  made(call("GET", "/users/me/sessions", { key }));
+const sessionsOf = async (key: string): Promise<Answer["body"]> => made(call("GET", "/users/me/sessions", { key }));
 
 describe("a key that a program made ends", () => {
   const ends: [string, (person: AddedPerson, granted: Tokens & { clientId: string }) => Promise<unknown>][] = [
@@ -139,7 +138,7 @@ describe("a key that a program made ends", () => {
     const lent = await keyOf(access);
     await program(platform.url).post("/oauth/revoke", { client_id: clientId, token: refresh });
     await program(platform.url).post("/oauth/revoke", { client_id: "service", token: own.refresh });
-    const listed: { id: string }[] = await made(call("GET", "/api_keys", { key: kept.apiKey }));
+    const listed = await made(call("GET", "/api_keys", { key: kept.apiKey }));
     assert.ok(listed.some(({ id }) => id === kept.id));
     assert.ok(!listed.some(({ id }) => id === lent.id));
     const { store } = platform.app;
@@ -175,7 +174,7 @@ describe("a key with an end leaves nothing behind", () => {
       else await made(call("DELETE", `/api_keys/${brief.id}`));
       assert.deepEqual([await statusOf(token), await statusOf(apiKey)], [401, 401], end);
       assert.equal((await ask()).status, 401);
-      const listed: { client_id: string }[] = await made(call("GET", "/service_accounts"));
+      const listed = await made(call("GET", "/service_accounts"));
       assert.ok(!listed.some(({ client_id: id }) => [robot.client_id, second.client_id].includes(id)));
     }
   });
@@ -420,7 +419,7 @@ describe("what is revoked opens nothing at the next request", () => {
         async use() {
           if (isUsed) return (await call("POST", `/invitations/${invitationId}/accept`, { key })).status;
           isUsed = true;
-          const open: { invitationId: string }[] = await made(call("GET", "/invitations", { key }));
+          const open = await made(call("GET", "/invitations", { key }));
           return open.some((one) => one.invitationId === invitationId) ? 200 : 404;
         },
         revoke: () => made(call("DELETE", `/users/${email}`)),

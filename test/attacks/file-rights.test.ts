@@ -139,7 +139,7 @@ describe("the rights of BL_SANDBOX_USER", { skip: machineSkip || usersMissing },
     assert.ok(!(await tool("fsWriteFile", { path: `${home}/e.txt`, content: "tool" })).isError);
     const { body } = await ask("GET", at(home));
     assert.deepEqual(
-      body.files.map(({ name, owner, group }: Record<string, string>) => `${name} ${owner}:${group}`),
+      body.files.map(({ name, owner, group }) => `${name} ${owner}:${group}`),
       ["a.txt", "b.bin", "c.txt", "d.bin", "e.txt"].map((name) => `${name} user:user`),
     );
     assert.equal((await ask("GET", at(`${home}/a.txt`))).body.content, "hello");

@@ -5,7 +5,7 @@ import { decodeJwt } from "jose";
 import { WORKLOAD_SCOPES } from "../../src/kinds/workload/identity.ts";
 import { makeServiceAccount, makeUser, makeWorkload } from "../identities.ts";
 import { askToken, basic, GRANT } from "../identity/machine.ts";
-import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { type Answer, startTestPlatform, type TestPlatform } from "../platform.ts";
 
 let platform: TestPlatform;
 let member: string;
@@ -95,7 +95,7 @@ describe("labels that open a drive", () => {
     assert.equal((await post("/sandboxes", "labelled", {}, { color: "red" }, member)).status, 200);
     assert.equal((await post("/sandboxes", "owner", {}, { team: "owners" })).status, 200);
     const drive = (await call("GET", "/drives/vault")).body;
-    const put = (permissions: object[] | undefined, key?: string) =>
+    const put = (permissions: object | undefined, key?: string) =>
       call("PUT", "/drives/vault", { body: { ...drive, spec: { ...drive.spec, permissions } }, ...keyed(key) });
     assert.equal((await put([], member)).status, 403);
     assert.equal((await put(undefined, member)).status, 400);
@@ -241,7 +241,7 @@ describe("the role admin", () => {
     assert.equal((await call("PUT", "/workspaces/main", { key, body: again })).status, 200);
     const heir = (await call("POST", "/service_accounts", { key, body: { name: "heir", role: "admin" } })).body;
 
-    const token = async ({ client_id: id, client_secret: secret }: Record<string, string>, scope?: string) => {
+    const token = async ({ client_id: id, client_secret: secret }: Answer["body"], scope?: string) => {
       const fields = { ...GRANT, ...(scope ? { scope } : {}) };
       const { body } = await askToken(platform.url, fields, {
         authorization: basic({ id: id ?? "", secret: secret ?? "" }),

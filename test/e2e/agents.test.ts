@@ -51,7 +51,7 @@ await onEachDatabase("agents, functions and jobs", ({ call, make, store, url }) 
       );
       assert.equal(made.spec.runtime.dockerConfig, MASK);
       const forgetful = structuredClone(made);
-      delete forgetful.spec.runtime.envs[1].secret;
+      Object.assign(forgetful.spec.runtime, { envs: forgetful.spec.runtime.envs.map(({ secret, ...env }) => env) });
       const put = await call("PUT", `/${plural}/secretive`, { body: forgetful });
       assert.deepEqual(put.body.spec.runtime.envs[1], { name: "KEY", value: MASK, secret: true });
       const shown = await call("GET", `/${plural}/secretive?show_secrets=true`);
@@ -116,7 +116,7 @@ await onEachDatabase("agents, functions and jobs", ({ call, make, store, url }) 
       const { body } = await call("GET", `/${plural}/traffic/revisions`);
       assert.equal(body.length, 5);
       assert.deepEqual(
-        body.filter((revision: { active: boolean }) => revision.active).map((revision: { id: string }) => revision.id),
+        body.filter((revision) => revision.active).map((revision) => revision.id),
         ["1"],
       );
       assert.ok(Number(body[0].id) > 9, "the newest is kept and first");
@@ -132,8 +132,9 @@ await onEachDatabase("agents, functions and jobs", ({ call, make, store, url }) 
       assert.equal(read.body.spec.triggers[0].configuration.callbackSecret, MASK);
       const withOwn = structuredClone(read.body);
       withOwn.spec.triggers[0].configuration.callbackSecret = "chosen-by-the-client";
-      withOwn.spec.triggers.push({ id: "two", configuration: { callbackUrl: "http://example.test/2" } });
-      const put = await call("PUT", `/${plural}/calls-back`, { body: withOwn });
+      const two = { id: "two", configuration: { callbackUrl: "http://example.test/2" } };
+      const spec = { ...withOwn.spec, triggers: [...withOwn.spec.triggers, two] };
+      const put = await call("PUT", `/${plural}/calls-back`, { body: { ...withOwn, spec } });
       assert.equal(put.body.spec.triggers[0].configuration.callbackSecret, MASK);
       assert.match(put.body.spec.triggers[1].configuration.callbackSecret, /^[\w-]{43}$/);
       const shown = await call("GET", `/${plural}/calls-back?show_secrets=true`);

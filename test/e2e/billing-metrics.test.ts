@@ -59,7 +59,7 @@ describe("account metrics", () => {
     assert.equal(body.resolution, "hourly");
     assert.deepEqual(body.meta, { hasMore: false, nextCursor: "" });
     assert.equal(body.data.length, 1);
-    const [{ summary, timeseries, ...fields }] = body.data;
+    const { summary, timeseries, ...fields } = body.data[0];
     assert.deepEqual(fields, {});
     // 6 GB-hours of compute, 1 of image and 10 of volume storage, at the shipped prices.
     assert.equal(summary.cost, 0.2484 + 0.000072 + 0.00162);
@@ -72,7 +72,7 @@ describe("account metrics", () => {
   test("usage is told where each entry is of one dimension", async () => {
     const { body } = await metrics(`?${DAY}&groupBy=billing_dimension`);
     assert.deepEqual(
-      body.data.map(({ timeseries, ...entry }: { timeseries: unknown[] }) => entry),
+      body.data.map(({ timeseries, ...entry }) => entry),
       [
         {
           resourceType: "sandbox",
@@ -115,7 +115,7 @@ describe("account metrics", () => {
       ],
     );
     assert.equal(new Set(pages.map(({ summary }) => summary.totalCost)).size, 1);
-    const cursor = pages[0].meta.nextCursor;
+    const cursor = pages[0]?.meta.nextCursor ?? "";
     for (const other of [
       `?${DAY}&groupBy=resource_uuid&cursor=${cursor}`,
       `${query}&resourceType=sandbox&cursor=${cursor}`,
@@ -217,7 +217,7 @@ describe("what goes with the metrics", () => {
 
   test("prices can be read, tried out and applied to the past", async () => {
     const { body } = await platform.call("GET", `/accounts/${accountId}/metrics/prices`);
-    const volume = body.price.find(({ dimension }: { dimension: string }) => dimension === "volume_storage_gbs");
+    const volume = body.price.find(({ dimension }) => dimension === "volume_storage_gbs");
     assert.deepEqual(volume, { dimension: "volume_storage_gbs", unit: "gbs", usd: "0.000000045" });
     const window = { startTime: "2026-03-02T00:00:00Z", endTime: "2026-03-03T00:00:00Z" };
     const tried = await platform.call("POST", `/accounts/${accountId}/metrics/reprice`, {

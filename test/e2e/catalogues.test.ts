@@ -141,7 +141,7 @@ for (const database of databases.all) {
         images.map(({ image }: { image: string }) => image),
         ["service/node:latest"],
       );
-      const servers: { name: string; image: string; integration?: string }[] = await get("/mcp/hub");
+      const servers = await get("/mcp/hub");
       for (const { name, image } of servers) assert.equal(image, `service/mcp-${name}:latest`);
       assert.ok(servers.some(({ integration }) => integration === "google-drive"));
     });

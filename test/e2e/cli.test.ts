@@ -45,7 +45,7 @@ describe("resources", () => {
     assert.equal(body.spec.size, 7);
 
     assert.deepEqual(JSON.parse((await berth("get drive one -o json")).stdout), body);
-    assert.deepEqual(parse((await berth("drive get one -o yaml")).stdout), { kind: "Drive", ...body });
+    assert.deepEqual(parse((await berth("drive get one -o yaml")).stdout), { ...body, kind: "Drive" });
     assert.deepEqual(parse((await berth("get drive one")).stdout), body);
     assert.match(
       (await berth("list drives")).stdout,

@@ -9,6 +9,7 @@ import { watchChanges } from "../../src/kinds/watch/operations.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { openLogStore } from "../../src/node/logs/log-store.ts";
 import type { Store } from "../../src/store/store.ts";
+import type { LogPages } from "../answers/body.ts";
 import { testDatabases } from "../databases.ts";
 import { type EventsAsked, openEvents } from "../events.ts";
 import { makeAccount, makeUser } from "../identities.ts";
@@ -82,10 +83,10 @@ for (const database of databases.all) {
       chmodSync(platform.dataDir, 0o755);
       const { status, body } = await call("GET", path);
       assert.equal(status, 200);
-      const finding = body.find(({ check }: { check: string }) => check === "data folder");
+      const finding = body.find(({ check }) => check === "data folder");
       assert.equal(finding.state, "warning");
       assert.equal(finding.command, `chmod 700 ${platform.dataDir}`);
-      assert.equal(body.find(({ check }: { check: string }) => check === "database").state, "ok");
+      assert.equal(body.find(({ check }) => check === "database").state, "ok");
       const member = await makeUser(store, accountId, "member", { main: "admin" });
       assert.equal((await call("GET", path, { key: member.key })).status, 403);
       assert.equal((await call("GET", "/nodes/nowhere/findings")).status, 404);
@@ -239,8 +240,8 @@ for (const database of databases.all) {
         );
         const talker = "resourceType=agents&workloadIds=talker";
         const said = async (more: string): Promise<[string[], string]> => {
-          const { logs } = (await call("GET", `/observability/logs?${talker}${more}`)).body.talker;
-          return [logs.map(({ message }: { message: string }) => message), logs.at(-1)?.timestamp ?? ""];
+          const logs = (await call<LogPages>("GET", `/observability/logs?${talker}${more}`)).body.talker?.logs ?? [];
+          return [logs.map(({ message }) => message), logs.at(-1)?.timestamp ?? ""];
         };
         const [newest, oldestShown] = await said("&limit=2");
         assert.deepEqual(newest, ["three", "two"]);

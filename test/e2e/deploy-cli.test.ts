@@ -83,7 +83,7 @@ callbackUrl = "https://example.com/done"`,
     assert.doesNotMatch((await berth(["deploy", dir])).stderr, /signed with/);
     const { body } = await call("GET", "/agents/called");
     assert.match(body.spec.triggers[0].configuration.callbackSecret, /^\*+$/);
-    const { data } = (await call("GET", "/audit?limit=200")).body as { data: Record<string, string>[] };
+    const { data } = (await call<{ data: Record<string, string>[] }>("GET", "/audit?limit=200")).body;
     const lines = data.filter(({ target }) => target === "called").map(({ action, outcome }) => `${action} ${outcome}`);
     assert.ok(lines.includes("agentCreate ok") && lines.includes("agentUpdate ok"), lines.join());
     assert.deepEqual(

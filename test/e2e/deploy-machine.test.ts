@@ -43,7 +43,7 @@ describe("deployed code on this machine", { skip: machineSkip }, () => {
       token: string;
     };
     assert.deepEqual(seen, { agents: 200, policies: 403, audit: 403 });
-    const [{ actor }] = (await call("GET", "/audit?action=signIn")).body.data;
+    const { actor } = (await call("GET", "/audit?action=signIn")).body.data[0];
     assert.deepEqual([actor.type, actor.name], ["workload", "agent caller"]);
     await call("DELETE", "/agents/caller");
     assert.equal((await call("GET", "/agents", { key: token, workspace: "main" })).status, 401);

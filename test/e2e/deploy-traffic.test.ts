@@ -158,8 +158,8 @@ describe("traffic to deployed code", { skip: machineSkip }, () => {
     );
     assert.deepEqual([...words].sort(), ["three", "two"]);
     const { events } = (await call("GET", "/agents/busy")).body;
-    const admitted = events.findLast(({ type }: { type: string }) => type === "canary");
-    assert.deepEqual([admitted.revision, admitted.canaryRevision], ["5", "5"]);
+    const admitted = events.findLast(({ type }) => type === "canary");
+    assert.deepEqual([admitted?.revision, admitted?.canaryRevision], ["5", "5"]);
 
     await deploy("busy", says("four"), undefined);
     await shows("busy", [

@@ -17,7 +17,7 @@ for (const database of databases.all) {
     let aheadMs = 0;
     const call: TestPlatform["call"] = (method, path, options = {}) =>
       platform.call(method, path, { workspace: "main", ...options });
-    const keySet = async () => (await call("GET", "/drives/jwks.json", { key: null })).body as JSONWebKeySet;
+    const keySet = async () => (await call<JSONWebKeySet>("GET", "/drives/jwks.json", { key: null })).body;
     const verify = async (token: string) =>
       jwtVerify(token, createLocalJWKSet(await keySet()), {
         audience: "drives",

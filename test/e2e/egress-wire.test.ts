@@ -7,7 +7,7 @@ import { after, before, describe, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { createOutboundRules, type OutboundRules } from "../../src/kinds/workload/outbound-rules.ts";
 import { type EgressProxy, startEgressProxy } from "../../src/node/egress/egress-proxy.ts";
-import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { type Answer, startTestPlatform, type TestPlatform } from "../platform.ts";
 import { readUntil } from "./read-until.ts";
 
 /** Every address of 127.0.0.0/8 is on this machine; the last one of the pool is on no machine. */
@@ -118,7 +118,9 @@ describe("egress addresses on the wire", () => {
     assert.equal(await source(t, plain), "127.0.0.1");
     const gateway = await readUntil(platform.call, `${GATEWAYS}/gw`, ({ status }) => status === "DEPLOYED");
     assert.match(gateway.events.at(-1)?.message ?? "", /leave from 127\.0\.0\.21\./);
-    assert.deepEqual((await platform.call("GET", "/publicIps")).body.local.ipv4Cidrs, ["127.0.0.21/32"]);
+    assert.deepEqual((await platform.call<Record<string, Answer["body"]>>("GET", "/publicIps")).body.local?.ipv4Cidrs, [
+      "127.0.0.21/32",
+    ]);
 
     // Another address in place of the first: the open connection is cut, since its address may be another tenant's.
     const { client } = await open(t, box);

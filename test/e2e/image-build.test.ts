@@ -5,6 +5,7 @@ import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import type { LogPages } from "../answers/body.ts";
 import { runBerth } from "../berth-process.ts";
 import { type Entry, tar } from "../image-archive.ts";
 import type { TestPlatform } from "../platform.ts";
@@ -122,7 +123,7 @@ describe("an image from a Dockerfile", { skip: machineSkip }, () => {
     assert.match(await ended("FAILED"), /no stage 'none'/);
     await build(body, [{ path: "Dockerfile", content: "FROM service/base-image\nRUN echo begun; sleep 600\n" }]);
     const log = "/observability/logs?resourceType=images&workloadIds=hostile&search=begun";
-    await eventually(async () => (await call("GET", log)).body.hostile?.totalCount === 2); // the step, and its output
+    await eventually(async () => (await call<LogPages>("GET", log)).body.hostile?.totalCount === 2); // the step, and its output
     assert.equal((await call("GET", "/images/_/hostile")).body.metadata.status, "BUILDING");
     assert.equal((await call("DELETE", "/images/sandbox/hostile")).status, 200);
     const records = globSync(join(suite.platform().dataDir, "**/workloads/*/record.json"));
@@ -179,8 +180,8 @@ describe("an image from a Dockerfile", { skip: machineSkip }, () => {
     });
     assert.equal(await answer.text(), "by-docker from-the-archive\n");
     assert.match(await events("/agents/docked"), /uploaded.*building.*built.*deployed/s);
-    const log = (await call("GET", "/observability/logs?resourceType=agents&workloadIds=docked&type=build")).body.docked
-      .logs;
+    const log = (await call("GET", "/observability/logs?resourceType=agents&workloadIds=docked&type=build")).body
+      .docked;
     assert.match(JSON.stringify(log), /RUN echo \$WORD/);
 
     const task = lines("FROM service/base-image", 'CMD ["sh", "-c", "echo the task ran"]');
@@ -190,7 +191,7 @@ describe("an image from a Dockerfile", { skip: machineSkip }, () => {
     await settles("/jobs/docked", "DEPLOYED");
     assert.equal((await call("POST", "/jobs/docked/executions", { body: { tasks: [{}] } })).status, 200);
     const said = "/observability/logs?resourceType=jobs&workloadIds=docked&type=run&search=ran";
-    await eventually(async () => (await call("GET", said)).body.docked?.totalCount === 1);
+    await eventually(async () => (await call<LogPages>("GET", said)).body.docked?.totalCount === 1);
 
     await upload("PUT", "/agents/docked", { metadata: { name: "docked" }, spec: { runtime: { memory: 256 } } }, [
       { path: "Dockerfile", content: "FROM service/base-image\nRUN exit 9\n" },
@@ -260,9 +261,9 @@ describe("an image from a Dockerfile", { skip: machineSkip }, () => {
       { path: "Dockerfile", content: slow },
     ]);
     const log = "/observability/logs?resourceType=sandboxes&workloadIds=again&search=sleep";
-    await eventually(async () => (await call("GET", log)).body.again?.totalCount === 1);
+    await eventually(async () => (await call<LogPages>("GET", log)).body.again?.totalCount === 1);
     await suite.restart({ standby_after: "60", registries: registry.host });
-    await eventually(async () => (await call("GET", log)).body.again?.totalCount === 2);
+    await eventually(async () => (await call<LogPages>("GET", log)).body.again?.totalCount === 2);
     assert.equal(await statusOf("/sandboxes/again"), "BUILDING");
     assert.equal((await call("DELETE", "/sandboxes/again")).status, 200);
   });

@@ -90,7 +90,7 @@ describe("an image of a registry", { skip: machineSkip }, () => {
     const made = await suite.create("real", { runtime: { memory: 256, image } });
     const ran = await suite.exec("real", "echo $GREETING; pwd; cat /etc/kept /data/new; cat /etc/removed /data/old");
     assert.equal(ran.body.stdout, "from a registry\n/work\nkept\nnew\n", JSON.stringify(ran.body));
-    const digest = registry.tags.get("team/tool:1");
+    const digest = registry.tags.get("team/tool:1") ?? "none";
     assert.equal(made.imageSource, `${image}@${digest}`);
     const types = made.events.map((event: Event) => event.type);
     assert.ok(types.indexOf("pulling") < types.indexOf("deployed"), JSON.stringify(types));
@@ -141,9 +141,9 @@ describe("an image of a registry", { skip: machineSkip }, () => {
     assert.equal(never.status, 400);
     assert.match(never.body.message, /is not on this machine, and imagePullPolicy is Never/);
     await suite.create("p1", { runtime: { memory: 256, image } });
-    const first = registry.tags.get("moving:latest");
+    const first = registry.tags.get("moving:latest") ?? "none";
     addImage(registry, "moving:latest", { layers: [bottom, top, moved], config });
-    const second = registry.tags.get("moving:latest");
+    const second = registry.tags.get("moving:latest") ?? "none";
     const before = registry.seen.length;
     for (const [name, imagePullPolicy] of [
       ["p2", "Never"],
@@ -257,7 +257,9 @@ describe("an image of a registry", { skip: machineSkip }, () => {
     const deleted = await berth("delete", "none");
     assert.equal(deleted.code, 0, deleted.stderr);
     assert.equal((await call("GET", "/images/sandbox/none")).status, 404);
-    await eventually(async () => (await call("DELETE", "/images?dryRun=true")).body.images.includes(second));
+    await eventually(async () =>
+      (await call<{ images: string[] }>("DELETE", "/images?dryRun=true")).body.images.includes(second),
+    );
     const asked = await berth("prune");
     assert.deepEqual([asked.code, asked.stderr.includes(second)], [2, true], asked.stderr);
     assert.equal((await berth("inspect", second)).code, 0, "where nobody can be asked, nothing is deleted");

@@ -86,7 +86,7 @@ describe("a job on this machine", { skip: machineSkip }, () => {
     const execution = await ended("sent", started.body.executionId);
     const said = execution.tasks[0].conditions[0].message.split("Its last words: ")[1];
     const argv = ["--page", "7", "--name", "it's", "--deep", '{"a":1}', "--flag", "true"];
-    assert.deepEqual(JSON.parse(said), [argv, tasks[0], "/app"]);
+    assert.deepEqual(JSON.parse(said ?? ""), [argv, tasks[0], "/app"]);
   });
 
   test("berth run job --wait shows how far it is, and how it ended", async () => {

@@ -67,7 +67,7 @@ await onEachDatabase(
       assert.equal(whole.tasks, "ssss");
       assert.deepEqual(whole.counts, { pending: 0, running: 0, retrying: 0, succeeded: 4, failed: 0, cancelled: 0 });
       assert.deepEqual(whole.started.index, [0, 1, 2, 3]);
-      assert.ok(whole.started.start.every((ms: number, n: number) => ms >= 0 && ms <= whole.started.end[n]));
+      assert.ok(whole.started.start.every((ms: number, n: number) => ms >= 0 && ms <= (whole.started.end[n] ?? 0)));
       const { changed, tasks } = await grid(id, `?since=${early.version}`);
       assert.equal(tasks, undefined);
       assert.deepEqual(changed, { index: [0, 1, 2, 3], tasks: "ssss" });
@@ -268,7 +268,7 @@ await onEachDatabase(
       const ran = async (ids: string[]): Promise<Record<string, number>> => {
         const count: Record<string, number> = {};
         for (const id of ids) {
-          const { revision } = (await ended("trial", id)).metadata;
+          const revision = String((await ended("trial", id)).metadata.revision);
           count[revision] = (count[revision] ?? 0) + 1;
         }
         return count;

@@ -60,11 +60,7 @@ test("by model, the costliest first, and in all what the providers said", async 
   const { status, body } = await usage();
   assert.equal(status, 200);
   assert.deepEqual(
-    body.data.map((entry: { model: string; requests: number; unpricedRequests: number }) => [
-      entry.model,
-      entry.requests,
-      entry.unpricedRequests,
-    ]),
+    body.data.map((entry) => [entry.model, entry.requests, entry.unpricedRequests]),
     [
       ["priced", 2, 0],
       ["unknown", 1, 1],
@@ -72,7 +68,8 @@ test("by model, the costliest first, and in all what the providers said", async 
   );
   assert.equal(body.summary.inputTokens, upstream.input);
   assert.equal(body.summary.outputTokens, upstream.output);
-  const [{ inputTokens, outputTokens, cost }, unknown] = body.data;
+  const { 0: known, 1: unknown } = body.data;
+  const { inputTokens, outputTokens, cost } = known;
   assert.equal(cost, (inputTokens * 1000 + outputTokens * 2000) / 1e6);
   assert.equal(body.summary.cost, cost);
   assert.deepEqual([unknown.cost, unknown.inputTokens > 0], [0, true]);
@@ -81,14 +78,12 @@ test("by model, the costliest first, and in all what the providers said", async 
 
 test("by key, with its name as long as there is one", async () => {
   const { body } = await usage("?groupBy=key");
-  const second = body.data.find(({ key }: { key: { id: string } }) => key.id === otherKey.id);
+  const second = body.data.find(({ key }) => key.id === otherKey.id);
   assert.deepEqual(second.key, { type: "api_key", id: otherKey.id, name: "second" });
   assert.equal(second.requests, 1);
   assert.equal(body.data.length, 2);
   await platform.call("DELETE", `/api_keys/${otherKey.id}`);
-  const later = (await usage("?groupBy=key")).body.data.find(
-    ({ key }: { key: { id: string } }) => key.id === otherKey.id,
-  );
+  const later = (await usage("?groupBy=key")).body.data.find(({ key }) => key.id === otherKey.id);
   assert.deepEqual(later.key, { type: "api_key", id: otherKey.id });
 });
 
@@ -133,7 +128,7 @@ test("other workspaces are not in it, and who has no part in this one is refused
   await platform.call("POST", "/workspaces", { body: { name: "elsewhere" } });
   assert.deepEqual((await usage("", { workspace: "elsewhere" })).body.summary.requests, 0);
   const { store } = platform.app;
-  const [{ id }] = (await platform.call("GET", "/accounts")).body;
+  const { id } = (await platform.call("GET", "/accounts")).body[0];
   const stranger = await makeUser(store, id, "member");
   assert.ok([403, 404].includes((await usage("", { key: stranger.key, workspace: "main" })).status));
   const machine = await makeServiceAccount(store, "elsewhere", "admin");
@@ -144,7 +139,7 @@ for (const query of ["groupBy=price", "groupBy=model,model", "groupBy=,", "limit
   test(`${query} is refused`, async () => assert.equal((await usage(`?${query}`)).status, 400));
 
 test("the bill is not disturbed: tokens stand beside the twelve, and cost nothing unless the operator says so", async () => {
-  const [{ id }] = (await platform.call("GET", "/accounts")).body;
+  const { id } = (await platform.call("GET", "/accounts")).body[0];
   const day = Date.now() - 3_600_000 * 24;
   const window = `startTime=${new Date(day).toISOString()}&endTime=${new Date(day + 2 * 86_400_000).toISOString()}`;
   const { body } = await platform.call(
@@ -157,8 +152,8 @@ test("the bill is not disturbed: tokens stand beside the twelve, and cost nothin
       entry.summary,
     ]),
   );
-  assert.equal(costs.model_input_tokens_count.usage, upstream.input);
-  assert.equal(costs.model_provider_cost_usd.usage, (await usage()).body.summary.cost);
+  assert.equal(costs.model_input_tokens_count?.usage, upstream.input);
+  assert.equal(costs.model_provider_cost_usd?.usage, (await usage()).body.summary.cost);
   assert.equal(body.summary.totalCost, 0);
 });
 

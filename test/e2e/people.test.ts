@@ -32,7 +32,7 @@ for (const database of databases.all) {
     };
     const invite = (email: string, rest: object = {}) =>
       call("POST", "/users", { body: { email, ...rest }, workspace: "main" });
-    const users = async (): Promise<Listed[]> => (await call("GET", "/users", { workspace: "main" })).body;
+    const users = async (): Promise<Listed[]> => (await call<Listed[]>("GET", "/users", { workspace: "main" })).body;
 
     before(async () => {
       platform = await startTestPlatform({
@@ -83,13 +83,13 @@ for (const database of databases.all) {
       assert.equal(body.sub, anna.sub);
       assert.equal(body.type, "user");
       assert.equal(body.workspace, null);
-      assert.match(body.refused.driveList, /needs a workspace/);
+      assert.match(body.refused.driveList ?? "", /needs a workspace/);
       const there = await call("GET", "/users/me?workspace=beside", { key: anna.key });
       assert.equal(there.body.workspace, "beside");
       assert.equal(there.body.refused.userInvite, undefined);
       const away = await call("GET", "/users/me?workspace=elsewhere", { key: anna.key });
       assert.equal(away.body.workspace, null);
-      assert.match(away.body.refused.driveList, /no access/);
+      assert.match(away.body.refused.driveList ?? "", /no access/);
 
       const narrow = await makeUser(store, accountId, "member", { main: "member", beside: "admin" }, ["drives:list"]);
       assert.deepEqual((await call("GET", "/users/me", { key: narrow.key })).body.workspaces, []);
@@ -99,7 +99,7 @@ for (const database of databases.all) {
         here.body.workspaces.map(({ name }: { name: string }) => name),
         ["main"],
       );
-      assert.match(here.body.refused.driveCreate, /drives:create/);
+      assert.match(here.body.refused.driveCreate ?? "", /drives:create/);
       assert.equal(here.body.refused.driveList, undefined);
     });
 

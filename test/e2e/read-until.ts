@@ -17,7 +17,7 @@ export async function readUntil(
   isSo: (resource: ReadResource) => boolean,
 ): Promise<ReadResource> {
   for (;;) {
-    const { status, body } = await call("GET", path);
+    const { status, body } = await call<ReadResource>("GET", path);
     assert.equal(status, 200, JSON.stringify(body));
     if (isSo(body)) return body;
     await delay(PAUSE_MS);

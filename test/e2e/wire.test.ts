@@ -6,8 +6,6 @@ import { basic, machineToken } from "../identity/machine.ts";
 import { makeRobot } from "../identity/people.ts";
 import { eventually } from "../sandboxd-harness.ts";
 
-type Event = { type: string; canaryRevision?: string };
-
 await onEachDatabase("the wire", (suite) => {
   const { call, make } = suite;
   const auth = { "x-service-authorization": "Bearer test-admin-key-0123456789" };
@@ -114,7 +112,7 @@ await onEachDatabase("the wire", (suite) => {
     assert.ok((await call("DELETE", "/volumes/gone")).body.terminatedAt);
     type Volume = { metadata: { name: string }; status: string; terminatedAt?: string };
     const listed = async (query: string) =>
-      ((await call("GET", `/volumes${query}`)).body.data as Volume[]).filter(
+      (await call<{ data: Volume[] }>("GET", `/volumes${query}`)).body.data.filter(
         ({ metadata }) => metadata.name === "gone",
       );
     await eventually(async () => (await listed("?showTerminated=true"))[0]?.status === "TERMINATED", "its end");
@@ -135,14 +133,14 @@ await onEachDatabase("the wire", (suite) => {
       ).body;
     await put(300);
     const trial = await put(300, { active: "1", canary: "2", canaryPercent: 20 });
-    assert.equal((trial.events as Event[]).at(-1)?.canaryRevision, "2");
+    assert.equal(trial.events.at(-1).canaryRevision, "2");
     const third = await put(400);
     assert.deepEqual(
       third.spec.revision,
       { active: "1", canary: "2", canaryPercent: 20 },
       "the first was not the latest",
     );
-    const [{ id: active }] = (await call("GET", "/agents/tried/revisions")).body;
+    const { id: active } = (await call("GET", "/agents/tried/revisions")).body[0];
     const latest = await put(400, { active, canary: "1", canaryPercent: 20 });
     assert.equal(latest.spec.revision.active, active);
     const fourth = await put(500, { active, canary: "1", canaryPercent: 20 });

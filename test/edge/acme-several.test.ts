@@ -88,7 +88,7 @@ suite("certificates of two servers", { skip }, () => {
       return first !== before && first === second ? (first ?? null) : null;
     });
   const eventsOf = async (name: string): Promise<{ type: string; message: string }[]> =>
-    (await two().call("GET", `/customdomains/${name}`)).body.events;
+    (await two().call<{ events: { type: string; message: string }[] }>("GET", `/customdomains/${name}`)).body.events;
   const count = async (name: string, type: string): Promise<number> =>
     (await eventsOf(name)).filter((event) => event.type === type).length;
   const revoke = (name: string, body: object, options = {}) =>

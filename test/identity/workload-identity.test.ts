@@ -106,7 +106,7 @@ await onEachDatabase("identities of workloads", ({ call, make, store, url }) => 
     await makeJob("hidden");
     const { credentials, end } = await start("hidden", "hidden");
     const [id = "", secret = ""] = Buffer.from(credentials, "base64").toString().split(":");
-    const listed = (await call("GET", "/service_accounts")).body as { client_id: string }[];
+    const listed = (await call("GET", "/service_accounts")).body;
     assert.ok(!listed.some(({ client_id }) => client_id === id));
     for (const [method, path] of [
       ["PUT", `/service_accounts/${id}`],

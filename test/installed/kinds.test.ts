@@ -20,12 +20,12 @@ const { call } = apiOf(await installation(), WORKSPACE);
 const made = new Map<Specimen, string>();
 
 const skipOf = ({ collection }: Specimen): string | false => ON_THE_MACHINE.test(collection) && workloadsSkip;
-const nameOf = ({ metadata, id }: Answer["body"]): string => metadata?.name ?? id;
-const listOf = ({ body }: Answer): Answer["body"][] => body.data ?? body;
+const nameOf = ({ metadata, id }: { metadata?: { name?: string }; id?: string }): string => metadata?.name ?? id ?? "";
+const listOf = ({ body }: Answer): Answer["body"] => body.data ?? body;
 const itemOf = (specimen: Specimen): string => `${specimen.collection}/${made.get(specimen)}`;
 const verbsOf = ({ kind }: Specimen): readonly string[] =>
   Object.keys(KINDS.find(({ name }) => name === kind)?.operation ?? {});
-const describeOf = ({ kind, body, name }: Specimen): string => `${kind} ${name ?? nameOf(body) ?? ""}`.trim();
+const describeOf = ({ kind, body, name }: Specimen): string => `${kind} ${name ?? nameOf(body)}`.trim();
 
 before(async () => {
   const answer = await call("POST", "/workspaces", { body: { name: WORKSPACE } });

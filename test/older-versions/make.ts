@@ -85,7 +85,7 @@ async function make(name: string, dataDir: string, databaseUrl: string | null): 
       await must(sources.call("POST", "/users", { body: { email: "invited@example.test", role: "admin" } }));
       const shown = await lookAt(sources.call);
       const metrics = `/accounts/${accountId}/metrics?groupBy=billing_dimension&startTime=2026-01-01T00:00:00Z&endTime=2030-01-01T00:00:00Z`;
-      const used = async () => (await sources.call("GET", metrics)).body.data as { billingDimension: string }[];
+      const used = async () => (await sources.call("GET", metrics)).body.data;
       await eventually(async () => (await used()).some(({ billingDimension }) => /sandbox/.test(billingDimension)));
       const expected = {
         madeAt: new Date().toISOString(),

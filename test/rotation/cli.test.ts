@@ -61,7 +61,7 @@ test("the key of a data folder is replaced, with its server running and stopped"
   assert.match(online.stdout, new RegExp(`sealed with the key ${second}`));
   assert.ok(online.stdout.includes(oldKeyFile(dataDir, first)), online.stdout);
   assert.deepEqual(await look(), before, "the server that was running goes on");
-  const [{ id }] = (await call("GET", "/accounts")).body;
+  const { id } = (await call("GET", "/accounts")).body[0];
   const noted = () => call("GET", `/accounts/${id}/audit?action=secretKeyRotated`);
   await eventually(async () => (await noted()).body.data[0]?.target === second, "the audit log tells of it");
   assert.equal((await berth("backup", join(dataDir, "after.gz"), "--with-key")).code, 0);

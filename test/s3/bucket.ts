@@ -32,7 +32,11 @@ export async function openDoor(options: TestPlatformOptions = {}): Promise<TestD
       return { uid: body.metadata.uid, s3Url: body.state.s3Url };
     },
     async keys(drive, key) {
-      const { status, body } = await call("POST", `/drives/${drive}/s3-credentials`, key === undefined ? {} : { key });
+      const { status, body } = await call<S3Keys>(
+        "POST",
+        `/drives/${drive}/s3-credentials`,
+        key === undefined ? {} : { key },
+      );
       if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`);
       return body;
     },

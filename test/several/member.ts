@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { closeAtEnd } from "../closing.ts";
-import { type Answer, type CallOptions, caller, TEST_KEY } from "../platform.ts";
+import { caller, TEST_KEY, type TestPlatform } from "../platform.ts";
 import { type ServerProcess, startServer } from "../server-process.ts";
 import { type Running, runningOn, strayGroupsOn } from "./what-runs.ts";
 
@@ -23,7 +23,7 @@ export interface Member {
   start(env?: Record<string, string>): Promise<void>;
   kill(signal?: NodeJS.Signals): Promise<void>;
   /** A management request in the workspace `main`. */
-  call(method: string, path: string, options?: CallOptions): Promise<Answer>;
+  call: TestPlatform["call"];
   /** A request to a workload, such as "sandboxes/box/process". */
   ask(path: string, init?: RequestInit): Promise<Response>;
   /** Workloads whose processes live on its machine. */

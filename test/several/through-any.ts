@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { WebSocket } from "ws";
+import type { LogPages } from "../answers/body.ts";
 import { TEST_KEY } from "../platform.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Member } from "./member.ts";
@@ -45,8 +46,8 @@ export function throughAny(get: () => Cluster<"a" | "b">): void {
 async function tellsLogs(owner: Member, through: Member, name: string): Promise<void> {
   await run(owner, name, "echo a line for the log");
   const lines = async (at: Member): Promise<string[]> => {
-    const { body } = await at.call("GET", `/observability/logs?resourceType=sandboxes&workloadIds=${name}`);
-    return (body[name]?.logs ?? []).map(({ message }: { message: string }) => message);
+    const { body } = await at.call<LogPages>("GET", `/observability/logs?resourceType=sandboxes&workloadIds=${name}`);
+    return (body[name]?.logs ?? []).map(({ message }) => message);
   };
   const isThere = (seen: string[]): boolean => seen.includes("a line for the log");
   await until(() => lines(owner), isThere);

@@ -67,7 +67,7 @@ describe("triggers of two servers on one database", { skip: postgres.skip }, () 
       queries
         .updateTable("cron_triggers")
         .set({ next_at: slot.atMs })
-        .where("uid", "=", made?.body.metadata.uid)
+        .where("uid", "=", made?.body.metadata.uid ?? "")
         .execute(),
     );
     const left = () => one?.app.store.database.read.selectFrom("deliveries").select("id").execute();

@@ -15,9 +15,7 @@ const berth = (args: string, input: string): Promise<Ended> =>
 
 const linesOf = async (target: string): Promise<string[]> => {
   const { body } = await platform.call("GET", "/audit?limit=200");
-  return (body.data as { action: string; target: string; outcome: string }[])
-    .filter((line) => line.target === target)
-    .map(({ action, outcome }) => `${action} ${outcome}`);
+  return body.data.filter((line) => line.target === target).map(({ action, outcome }) => `${action} ${outcome}`);
 };
 
 const drive = (name: string, team = "red"): string =>

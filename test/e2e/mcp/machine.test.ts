@@ -6,6 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import { ClientCredentialsProvider } from "@modelcontextprotocol/sdk/client/auth-extensions.js";
+import type { LogPages } from "../../answers/body.ts";
 import { mcpSuite } from "../../mcp-suite.ts";
 import { projectArchive } from "../../project-archive.ts";
 import { machineSkip } from "../../sandbox-suite.ts";
@@ -113,8 +114,10 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
     for (const giveUp = Date.now() + 60_000; ; await pause(50)) {
       const { body } = await suite
         .platform()
-        .call("GET", "/observability/logs?resourceType=functions&workloadIds=mcp-stdio", { workspace: "main" });
-      const said = body["mcp-stdio"].logs.filter(({ message }: { message: string }) => message === "ready");
+        .call<LogPages>("GET", "/observability/logs?resourceType=functions&workloadIds=mcp-stdio", {
+          workspace: "main",
+        });
+      const said = body["mcp-stdio"]?.logs.filter(({ message }) => message === "ready") ?? [];
       if (said.length === 3) break;
       assert.ok(Date.now() < giveUp, JSON.stringify(body));
     }

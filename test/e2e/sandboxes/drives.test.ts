@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import type { S3Keys } from "../../s3/bucket.ts";
 import { machineSkip, sandboxSuite } from "../../sandbox-suite.ts";
 
 describe("drives in sandboxes on this machine", { skip: machineSkip }, () => {
@@ -50,7 +51,7 @@ describe("drives in sandboxes on this machine", { skip: machineSkip }, () => {
     const { call } = suite.platform();
     await makeDrive("neighbour");
     const { body: neighbour } = await call("GET", "/drives/neighbour");
-    const { body: keys } = await call("POST", "/drives/shared/s3-credentials");
+    const { body: keys } = await call<S3Keys>("POST", "/drives/shared/s3-credentials");
     const credentials = { ...keys, expiration: new Date(keys.expiration) };
     const client = new S3Client({ endpoint: keys.endpoint, region: keys.region, credentials, maxAttempts: 1 });
     const read = async (Key: string) =>
@@ -93,7 +94,7 @@ describe("drives in sandboxes on this machine", { skip: machineSkip }, () => {
   test("mounts come back after a new deployment", async () => {
     const { call } = suite.platform();
     const { body } = await call("GET", "/sandboxes/two");
-    body.spec.runtime.envs = [{ name: "NEW", value: "yes" }];
+    Object.assign(body.spec.runtime, { envs: [{ name: "NEW", value: "yes" }] });
     assert.equal((await call("PUT", "/sandboxes/two", { body })).status, 200);
     await suite.reaches("two", ({ status }) => status === "DEPLOYED");
     assert.equal((await exec("two", "echo $NEW; cat /in/note")).body.stdout, "yes\nhi\n");

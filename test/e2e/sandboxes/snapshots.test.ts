@@ -125,7 +125,7 @@ describe("snapshots and forks on this machine", { skip: machineSkip }, () => {
     assert.equal((await call("DELETE", `/sandboxes/base/snapshots/${snapshotId}`)).status, 404);
     await call("DELETE", "/sandboxes/base");
     const { body } = await call("GET", "/sandboxes/old");
-    body.spec.runtime.envs = [{ name: "NEW", value: "yes" }];
+    Object.assign(body.spec.runtime, { envs: [{ name: "NEW", value: "yes" }] });
     assert.equal((await call("PUT", "/sandboxes/old", body)).status, 200);
     await suite.reaches("old", ({ status }) => status === "DEPLOYED");
     assert.equal((await exec("old", "cat /root/note; echo $NEW")).body.stdout, "first\nyes\n");

@@ -176,9 +176,9 @@ describe("said in an event and a warning", () => {
         warnings(made).map((text) => text.slice(0, said.length)),
         [said],
       );
-      const events = made.body.events.filter((event: { type: string }) => event.type === "without-effect");
+      const events = made.body.events.filter((event) => event.type === "without-effect");
       assert.equal(events.length, 1);
-      assert.ok(events[0].message.startsWith(said));
+      assert.ok(events[0]?.message.startsWith(said));
       const back = await put(`${path}/${name}`, made.body);
       assert.equal(back.status, 200, JSON.stringify(back.body));
       assert.deepEqual(warnings(back), [], "the same again is not said again");

@@ -171,6 +171,6 @@ test("a program in a sandbox gets the request without the caller's credentials",
 
 test("a create at E2B's address is in the audit log", async () => {
   const { body } = await platform.call("GET", "/audit?limit=200", { workspace: "main" });
-  const entries: { operation?: string; action?: string }[] = body.data;
+  const entries = body.data;
   assert.ok(JSON.stringify(entries).includes("sandboxCreate"), JSON.stringify(entries[0]));
 });
