@@ -9,7 +9,7 @@ import type { GatewayDeps, GatewayPeers } from "../gateway/deps.ts";
 import { createDirectory } from "../gateway/directory.ts";
 import { createGateway, type Gateway } from "../gateway/gateway.ts";
 import { createJobHandler } from "../gateway/job-handler.ts";
-import { DEFAULT_LIMITS } from "../gateway/limits.ts";
+import { clientsMaxOf, DEFAULT_LIMITS, type GatewayLimits, openMaxOf } from "../gateway/limits.ts";
 import { createServedFunctions } from "../kinds/function/served.ts";
 import { isServed } from "../kinds/hub/servers.ts";
 import { standingOf } from "../kinds/policy/placement.ts";
@@ -76,7 +76,7 @@ export async function startInference(
       publicHost,
       isLoopback: isLoopbackName(publicHost),
       docsUrl: GATEWAY_DOCS_URL,
-      limits: { ...DEFAULT_LIMITS, openMax: openMaxOf(config.open_requests) },
+      limits: limitsOf(config.open_requests),
     },
     ...{ clock, log, registry, issuer },
     consoleOrigin: pagesUrl,
@@ -98,7 +98,11 @@ export async function startInference(
   return { gateway, models, isCustomDomain: directory.isCustomDomain, contextOf: certificates.contextOf };
 }
 
-const openMaxOf = (workspace: number) => ({ workspace, caller: Math.ceil(workspace / 2) });
+const limitsOf = (openRequests: number): GatewayLimits => ({
+  ...DEFAULT_LIMITS,
+  openMax: openMaxOf(openRequests),
+  clientsMax: clientsMaxOf(openRequests),
+});
 
 /** Requests that are answered here instead of by a workload. */
 function ownEndpoints(deps: Deps): NonNullable<GatewayDeps["ownEndpoint"]> {

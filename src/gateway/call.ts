@@ -1,5 +1,7 @@
 /** One request on its way to a workload, and the parts of the gateway that serve it. */
+import { GatewayError } from "../contract/gateway-errors.ts";
 import type { PlatformResponseOptions } from "../http/platform-response.ts";
+import type { MemoryPressure } from "../lib/memory-pressure.ts";
 import type { AdmitContext, Admitted } from "./admit.ts";
 import type { GatewayCounters } from "./counters.ts";
 import type { ForwardContext } from "./forward.ts";
@@ -8,6 +10,7 @@ import type { OpenExchanges } from "./open-exchanges.ts";
 export interface ServeContext extends AdmitContext {
   counters: GatewayCounters;
   open: OpenExchanges;
+  memory: MemoryPressure;
   forwarding: ForwardContext;
   /** The same for requests that are handed to other nodes, whose connections are kept longer. */
   handing: ForwardContext;
@@ -33,6 +36,13 @@ export interface Call {
   heldMs: number | null;
   /** Called once, at the end. */
   leave(): void;
+}
+
+/** Requires that the gateway takes new requests: it is not stopping, and there is memory for another one. */
+export function requireRoom({ stopping, memory }: ServeContext): void {
+  if (stopping) throw new GatewayError("SHUTTING_DOWN", undefined, { headers: { "retry-after": "1" } });
+  if (memory.isHigh)
+    throw new GatewayError("OVERLOADED", "The server is short of memory.", { headers: { "retry-after": "5" } });
 }
 
 /** Called at the end of every request. */

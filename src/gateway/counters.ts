@@ -13,6 +13,12 @@ export interface GatewayCounters {
   held(delta: 1 | -1): number;
 }
 
+export interface CounterSources {
+  openConnections(): number;
+  clientConnections(): number;
+  openRequests(): number;
+}
+
 interface Row {
   kind: string;
   code: string;
@@ -24,7 +30,7 @@ interface Row {
 
 const COLD_START_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-export function gatewayCounters(registry: Registry, sources: { openConnections(): number }): GatewayCounters {
+export function gatewayCounters(registry: Registry, sources: CounterSources): GatewayCounters {
   const rows = new Map<string, Row>();
   const errors = new Map<string, number>();
   let heldNow = 0;
@@ -57,6 +63,8 @@ export function gatewayCounters(registry: Registry, sources: { openConnections()
   });
   gauge(registry, "berth_gateway_held_requests", "Requests waiting for a workload to start", () => heldNow);
   gauge(registry, "berth_gateway_open_connections", "Connections to workloads", sources.openConnections);
+  gauge(registry, "berth_gateway_client_connections", "Connections of clients", sources.clientConnections);
+  gauge(registry, "berth_gateway_open_requests", "Requests and streams to workloads", sources.openRequests);
   const coldStart = new Histogram({
     name: "berth_gateway_cold_start_seconds",
     help: "How long requests were held for a start or a thaw",

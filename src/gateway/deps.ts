@@ -11,6 +11,7 @@ import type { Downstream } from "../http/downstream.ts";
 import type { FixedHeaders } from "../http/header-rules.ts";
 import type { PathPages } from "../http/page-rules.ts";
 import type { FacadeRoute, WorkloadRoute } from "../http/route.ts";
+import type { MemoryUse } from "../lib/memory-pressure.ts";
 import type { Proxies } from "../lib/network/proxies.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { GatewayLimits } from "./limits.ts";
@@ -19,6 +20,8 @@ import type { RevisionPlan } from "./pick-revision.ts";
 export type Maybe<T> = T | Promise<T>;
 
 export interface GatewayDeps {
+  /** What the process uses of its memory; the real figures when absent. */
+  memoryUse?: (() => readonly MemoryUse[]) | undefined;
   settings: GatewaySettings;
   clock: Clock;
   log: GatewayLog;

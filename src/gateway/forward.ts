@@ -39,6 +39,8 @@ export interface ExchangeLimits {
   tunnelTotalMs: number | null;
   /** Bytes of the request body; null for no limit. */
   bodyMax: number | null;
+  /** Longest time without a byte of a body of known length, while the workload takes more; null for no limit. */
+  bodyIdleMs: number | null;
 }
 
 export interface ForwardJob {
@@ -110,6 +112,9 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
   #diallingSinceMs = 0;
   #connection: UpstreamConnection | null = null;
   #chunked = false;
+  /** Since when the next byte of the body is awaited; null while none is. */
+  #bodySinceMs: number | null = null;
+  #isBodyComplete = false;
   #repeats = 0;
   #status = 0;
   #responding = false;
@@ -138,11 +143,13 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
   }
 
   sweep(nowMs: number): void {
-    const { idleMs, totalMs } = this.#job.limits;
+    const { idleMs, totalMs, bodyIdleMs } = this.#job.limits;
     if (this.#connection === null && nowMs - this.#diallingSinceMs > (this.#job.dialMs ?? DIAL_MS)) {
       this.#fail(new GatewayError("WORKLOAD_NOT_LISTENING", "The workload did not accept the connection in time."));
     } else if (totalMs !== null && nowMs - this.#startedMs > totalMs) {
       this.#fail(new GatewayError("DURATION_EXCEEDED", `The request took longer than ${seconds(totalMs)}.`));
+    } else if (bodyIdleMs !== null && this.#bodyWaitMs(nowMs) > bodyIdleMs) {
+      this.#fail(new GatewayError("REQUEST_TIMEOUT", `No byte of the body arrived for ${seconds(bodyIdleMs)}.`));
     } else if (idleMs !== null && nowMs - this.#lastByteMs > idleMs) {
       this.#fail(new GatewayError("IDLE_TIMEOUT", `No byte was exchanged with the workload for ${seconds(idleMs)}.`));
     }
@@ -175,6 +182,7 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
       return;
     }
     this.#chunked = down.bodyFraming === "chunked";
+    if (!down.expectsContinue) this.#awaitBody();
     // The start of the body has usually arrived with the head, so both can leave in one packet.
     stream.cork();
     stream.write(this.#job.head, "latin1");
@@ -203,12 +211,17 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
       takesMore = stream.write("\r\n", "latin1");
       stream.uncork();
     } else takesMore = stream.write(chunk);
-    if (!takesMore) this.#down.pauseBody();
+    this.#awaitBody();
+    if (takesMore) return;
+    this.#bodySinceMs = null;
+    this.#down.pauseBody();
   }
 
   onRequestEnd(trailers: string[]): void {
     const connection = this.#connection;
     if (connection === null || this.#over) return;
+    this.#bodySinceMs = null;
+    this.#isBodyComplete = true;
     if (this.#chunked) {
       let end = "0\r\n";
       const safe = safeTrailers(this.#context.rules, trailers);
@@ -267,7 +280,18 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
 
   onWritable(): void {
     this.#lastByteMs = this.#context.sweeper.now;
+    if (this.#down.bodyFraming !== "none" && !this.#isBodyComplete) this.#awaitBody();
     this.#down.resumeBody();
+  }
+
+  /** An answer may begin before the body is complete; the client may then leave out the rest. */
+  #bodyWaitMs(nowMs: number): number {
+    return this.#bodySinceMs === null || this.#responding ? 0 : nowMs - this.#bodySinceMs;
+  }
+
+  /** Clients may send chunks as they come about, with long pauses; a body of known length is there to be sent. */
+  #awaitBody(): void {
+    if (!this.#chunked) this.#bodySinceMs = this.#context.sweeper.now;
   }
 
   onBroken(cause: Error, untouched: boolean): void {

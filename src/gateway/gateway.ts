@@ -7,6 +7,7 @@ import { GatewayError } from "../contract/gateway-errors.ts";
 import { hasTriggers } from "../contract/triggers.ts";
 import type { InferenceDoor, PlainManagement } from "../http/attach.ts";
 import { answerClientError } from "../http/client-error.ts";
+import { Connections } from "../http/connections.ts";
 import { type Downstream, NodeDownstream } from "../http/downstream.ts";
 import { LaneConnection, type LaneOptions } from "../http/fast-lane.ts";
 import { brandWords, capitalised, headerRules } from "../http/header-rules.ts";
@@ -18,10 +19,11 @@ import { requestIdOf } from "../http/request-id.ts";
 import type { WorkloadRoute } from "../http/route.ts";
 import { classify, type Route } from "../http/route.ts";
 import { Tunnel } from "../http/tunnel.ts";
+import { MemoryPressure } from "../lib/memory-pressure.ts";
 import { ServerResponse } from "../lib/network/node-http.ts";
 import { Sweeper } from "../lib/sweeper.ts";
 import { targetOf } from "./admit.ts";
-import { finished, type ServeContext } from "./call.ts";
+import { finished, requireRoom, type ServeContext } from "./call.ts";
 import { admitConsole } from "./console-origin.ts";
 import { gatewayCounters } from "./counters.ts";
 import { credentialNames } from "./credentials.ts";
@@ -50,17 +52,24 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const now = (): number => performance.now();
   const sweeper = new Sweeper(settings.limits.tickMs, now);
   const newcomers = new Newcomers(settings.limits.newcomersMax);
+  const connections = new Connections(settings.limits.clientsMax, settings.proxies);
   const pool = new UpstreamPool({ perKeyMax: settings.limits.connectionsMax, now });
   sweeper.add(pool);
   const peerPool = new UpstreamPool({ perKeyMax: settings.limits.heldMax, idleMaxMs: PEER_IDLE_MAX_MS, now });
   sweeper.add(peerPool);
+  const open = new OpenExchanges(settings.limits.openMax);
   const context: ServeContext = {
     deps,
     names: credentialNames(settings.brand),
     cookies: { preview: `${rules.cookiePrefix}preview`, revision: `${rules.cookiePrefix}revision` },
     identityWords: brandWords(settings.brand).map(capitalised),
-    counters: gatewayCounters(deps.registry, { openConnections: () => pool.openCount }),
-    open: new OpenExchanges(settings.limits.openMax),
+    counters: gatewayCounters(deps.registry, {
+      openConnections: () => pool.openCount,
+      clientConnections: () => connections.open,
+      openRequests: () => open.total,
+    }),
+    open,
+    memory: new MemoryPressure(now, deps.memoryUse),
     forwarding: { pool, sweeper, rules },
     handing: { pool: peerPool, sweeper, rules },
     responding: { rules, clock, docsUrl: settings.docsUrl },
@@ -86,6 +95,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
   return {
     newcomers,
+    connections,
     route: (req) => classify(req.url ?? "/", hostOf(req), routing),
     request(req, res, route, options = {}) {
       const handler = route.to === "workload" && !hasTriggers(route.kind) ? deps.handlers?.[route.kind] : undefined;
@@ -223,7 +233,7 @@ async function pass(context: ServeContext, down: Downstream, passage: Passage): 
 async function answerHere(context: ServeContext, down: Downstream, work: () => Promise<void>): Promise<void> {
   context.running += 1;
   try {
-    if (context.stopping) throw new GatewayError("SHUTTING_DOWN", undefined, { headers: { "retry-after": "1" } });
+    requireRoom(context);
     await work();
   } catch (error) {
     refuse(context, down, null, error, { fixed: null, requestId: requestIdOf(down) });

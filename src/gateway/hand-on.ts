@@ -23,6 +23,7 @@ const NO_LIMITS: ExchangeLimits = {
   tunnelIdleMs: null,
   tunnelTotalMs: null,
   bodyMax: null,
+  bodyIdleMs: null,
 };
 
 /** Fields that this server writes itself. */

@@ -1,6 +1,7 @@
 /** Every limit of the inference path, with its reason. All of them are settings. */
 import type { WorkloadKind } from "../contract/addresses.ts";
 import { FILE_CONTENT_BYTES_MAX } from "../contract/sandbox-wire.ts";
+import { connectionsWithin } from "../http/connections.ts";
 import { HEAD_WAIT_MS } from "../http/newcomers.ts";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import type { ExchangeLimits } from "./forward.ts";
@@ -11,8 +12,10 @@ export interface GatewayLimits {
   holdMs: number;
   /** Requests held at the same time. Each keeps a client's connection and a little memory. */
   heldMax: number;
-  /** Requests and streams open at the same time. */
-  openMax: { workspace: number; caller: number };
+  /** Requests and streams open at the same time: of all workspaces, of one, of one caller. */
+  openMax: { server: number; workspace: number; caller: number };
+  /** Open connections of clients, whether they have a request or not. */
+  clientsMax: number;
   /** Concurrent connections to one instance. */
   connectionsMax: number;
   /** Bytes of content in one JSON or form request that writes files; null for no limit. Raw bodies have none. */
@@ -34,9 +37,30 @@ const STREAM_IDLE_MS = 15 * MINUTE_MS;
 /** Longest duration of a stream: forgotten terminals and watchers end after a day. */
 const STREAM_TOTAL_MS = 24 * HOUR_MS;
 
-const TUNNEL = { tunnelIdleMs: STREAM_IDLE_MS, tunnelTotalMs: STREAM_TOTAL_MS, bodyMax: null };
-const CALL: ExchangeLimits = { idleMs: AGENT_IDLE_MS, totalMs: REQUEST_TOTAL_MS, ...TUNNEL };
-const STREAM: ExchangeLimits = { idleMs: STREAM_IDLE_MS, totalMs: REQUEST_TOTAL_MS, ...TUNNEL };
+/** A client that has a body to send and sends nothing for a minute is gone, or an attack. */
+const BODY_IDLE_MS = MINUTE_MS;
+
+const COMMON = {
+  tunnelIdleMs: STREAM_IDLE_MS,
+  tunnelTotalMs: STREAM_TOTAL_MS,
+  bodyMax: null,
+  bodyIdleMs: BODY_IDLE_MS,
+};
+const CALL: ExchangeLimits = { idleMs: AGENT_IDLE_MS, totalMs: REQUEST_TOTAL_MS, ...COMMON };
+const STREAM: ExchangeLimits = { idleMs: STREAM_IDLE_MS, totalMs: REQUEST_TOTAL_MS, ...COMMON };
+
+/** Workspaces that may all be at their limit. A client that does not read costs up to 128 KB: one gigabyte in all. */
+const BUSY_WORKSPACES = 4;
+/** Connections for each open request: clients keep some for their next one. */
+const CONNECTIONS_EACH = 2;
+
+/** `workspace`: requests that one workspace may have open. */
+export const openMaxOf = (workspace: number): GatewayLimits["openMax"] => ({
+  ...{ server: workspace * BUSY_WORKSPACES, workspace, caller: Math.ceil(workspace / 2) },
+});
+
+export const clientsMaxOf = (workspace: number): number =>
+  connectionsWithin(workspace * BUSY_WORKSPACES * CONNECTIONS_EACH);
 
 export const DEFAULT_LIMITS: GatewayLimits = {
   of: {
@@ -48,13 +72,13 @@ export const DEFAULT_LIMITS: GatewayLimits = {
     application: STREAM,
     preview: STREAM,
     // Log streams and running commands may take as long as the sandbox lives.
-    sandbox: { idleMs: STREAM_IDLE_MS, totalMs: STREAM_TOTAL_MS, ...TUNNEL },
+    sandbox: { idleMs: STREAM_IDLE_MS, totalMs: STREAM_TOTAL_MS, ...COMMON },
   },
   // Longer than a workload may take to become ready (60 s), shorter than clients and balancers usually wait.
   holdMs: 90 * SECOND_MS,
   heldMax: 10_000,
-  // A client that does not read costs up to 128 KB.
-  openMax: { workspace: 2048, caller: 1024 },
+  openMax: openMaxOf(2048),
+  clientsMax: clientsMaxOf(2048),
   connectionsMax: 4096,
   // Larger files go in parts or as a raw body.
   sandboxFileMax: FILE_CONTENT_BYTES_MAX,

@@ -92,6 +92,7 @@ const limitsOf = (totalMs: number): ExchangeLimits => ({
   tunnelIdleMs: null,
   tunnelTotalMs: null,
   bodyMax: null,
+  bodyIdleMs: null,
 });
 
 class ReplayDownstream implements Downstream {

@@ -8,7 +8,7 @@ import { requestIdOf } from "../http/request-id.ts";
 import { portOf, type Route, type WorkloadRoute } from "../http/route.ts";
 import { acceptAsync } from "./accept-async.ts";
 import { type Admitted, admit, find } from "./admit.ts";
-import { type Call, finished, type ServeContext } from "./call.ts";
+import { type Call, finished, requireRoom, type ServeContext } from "./call.ts";
 import { cookieValue } from "./credentials.ts";
 import type { GatewayDeps, InstanceLease, OwnEndpoint, Principal, RequestRecord, Workload } from "./deps.ts";
 import { type ExchangeLimits, type ForwardOutcome, forward } from "./forward.ts";
@@ -46,7 +46,7 @@ export async function serve(
   let call: Call | null = null;
   context.running += 1;
   try {
-    if (context.stopping) throw new GatewayError("SHUTTING_DOWN", undefined, { headers: { "retry-after": "1" } });
+    requireRoom(context);
     if (route.to === "nothing" || route.to === "management" || route.to === "facade")
       throw new GatewayError("ROUTE_NOT_FOUND");
     refuseBadFraming(down);
@@ -70,7 +70,7 @@ export async function serve(
     const prefix = entered.prefix + taken;
     const pagePrefix = route.prefix === "" ? "" : prefix;
     const { method } = down;
-    const leave = context.open.enter(admitted);
+    const leave = context.open.enter(admitted, down.remoteAddress);
     const begun = { startedAtMs, startedMs, requestId, admitted, method, leave };
     call = { ...begun, prefix, pagePrefix, revision: null, heldMs: null };
     const by = down.upgrade === null && asyncTriggerOf(workload, trigger, admitted.path);

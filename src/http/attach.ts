@@ -6,6 +6,7 @@ import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "nod
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type TLSSocket, Server as TlsServer } from "node:tls";
+import { boundConnections, type Connections } from "./connections.ts";
 import { namesOneHost } from "./http1/host-field.ts";
 import type { PlainHead } from "./http1/request-head.ts";
 import { createHttp2Door, type Http2Door } from "./http2/http2-door.ts";
@@ -32,6 +33,8 @@ export interface InferenceDoor {
   giveUpIdle(take: (socket: Socket) => void): void;
   /** The server's connections that have not sent a whole request yet. */
   readonly newcomers: Newcomers;
+  /** All connections of the server's clients. */
+  readonly connections: Connections;
   /** Answers bytes that Node's server could not parse as a request. */
   clientError(error: NodeJS.ErrnoException, socket: Duplex): void;
   /** Refuses new requests, lets running ones finish for `graceMs`, then ends them. */
@@ -112,6 +115,7 @@ export function attachGateway(
     else socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
   });
   server.on("clientError", (error, socket) => gateway.clientError(error, socket));
+  boundConnections(server, gateway.connections);
 }
 
 /**

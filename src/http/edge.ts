@@ -12,6 +12,7 @@ import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { Credential } from "../lib/x509/certificate.ts";
 import { attachGateway, type InferenceDoor, type Management, type PlainManagement, SERVER_OPTIONS } from "./attach.ts";
+import { boundConnections } from "./connections.ts";
 import { readProxyHeaders } from "./proxied.ts";
 import { openDefaultCertificate } from "./tls/default-certificate.ts";
 import { createRedirect } from "./tls/redirect.ts";
@@ -158,6 +159,7 @@ function createTlsPort(options: EdgeOptions, doors: Management): TlsPort {
     gateway.newcomers.add(socket);
     redirect.emit("connection", socket);
   });
+  boundConnections(plainPort, gateway.connections);
   if (config.proxy_protocol) readProxyHeaders(plainPort, proxiesOf(config));
   return {
     server: asHttp(server),

@@ -1,45 +1,70 @@
 /**
  * Connections that have not sent a complete request yet. Each costs the server a file descriptor and the client
- * nothing, so their number is limited: the oldest is closed. A normal client sends its request at once and leaves this
- * set.
+ * nothing, so their number is limited. A normal client sends its request at once and leaves this set. When the set is
+ * full, an address with more than its even share loses its own oldest connection; otherwise the oldest of all is closed.
  */
 import type { Socket } from "node:net";
+import { clientNetwork } from "../lib/network/client-network.ts";
 
 /** Time limit of the first request's head. A head is a packet or two; a slower client is an attack or a preconnect. */
 export const HEAD_WAIT_MS = 15_000;
 
+interface Newcomer {
+  socket: Socket;
+  network: string;
+}
+
 export class Newcomers {
   readonly #max: number;
   /** Keyed by the client's address and port, which a TLS socket shares with its TCP socket. */
-  readonly #sockets = new Map<string, Socket>();
+  readonly #waiting = new Map<string, Newcomer>();
+  readonly #byNetwork = new Map<string, Set<string>>();
 
   constructor(max: number) {
     this.#max = max;
   }
 
   get size(): number {
-    return this.#sockets.size;
+    return this.#waiting.size;
   }
 
   /** A connection from inside a workload has no address and is counted elsewhere. */
   add(socket: Socket): void {
     const peer = peerOf(socket);
     if (peer === null) return;
-    this.#sockets.set(peer, socket);
+    const network = clientNetwork(socket.remoteAddress ?? "");
+    this.#remove(peer);
+    this.#waiting.set(peer, { socket, network });
+    const own = this.#byNetwork.get(network) ?? new Set();
+    this.#byNetwork.set(network, own.add(peer));
     socket.once("close", () => {
-      if (this.#sockets.get(peer) === socket) this.#sockets.delete(peer);
+      if (this.#waiting.get(peer)?.socket === socket) this.#remove(peer);
     });
-    const [oldest] = this.#sockets;
-    if (oldest === undefined || this.#sockets.size <= this.#max) return;
-    // At once, because its close comes later than the next connection of a flood.
-    this.#sockets.delete(oldest[0]);
-    oldest[1].destroy();
+    if (this.#waiting.size > this.#max) this.#closeOne(own);
   }
 
   /** Called when a complete request has arrived. */
   arrived(socket: Pick<Socket, "remoteAddress" | "remotePort">): void {
     const peer = peerOf(socket);
-    if (peer !== null) this.#sockets.delete(peer);
+    if (peer !== null) this.#remove(peer);
+  }
+
+  #closeOne(own: ReadonlySet<string>): void {
+    const isGreedy = own.size > this.#max / this.#byNetwork.size;
+    const [oldest = ""] = isGreedy ? own : this.#waiting.keys();
+    const found = this.#waiting.get(oldest);
+    // At once, because its close comes later than the next connection of a flood.
+    this.#remove(oldest);
+    found?.socket.destroy();
+  }
+
+  #remove(peer: string): void {
+    const found = this.#waiting.get(peer);
+    if (found === undefined) return;
+    this.#waiting.delete(peer);
+    const own = this.#byNetwork.get(found.network);
+    own?.delete(peer);
+    if (own?.size === 0) this.#byNetwork.delete(found.network);
   }
 }
 

@@ -5,6 +5,12 @@
 import type { Duplex } from "node:stream";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
 
+/**
+ * Longest silence after one side has ended. A client that is gone looks like one that only listens, so a workload that
+ * does not end its side would keep both connections for the whole idle time.
+ */
+const HALF_OPEN_IDLE_MS = 60_000;
+
 export interface TunnelEnd {
   bytesIn: number;
   bytesOut: number;
@@ -65,7 +71,11 @@ export class Tunnel implements Sweepable {
   sweep(nowMs: number): void {
     const { idleMs, totalMs } = this.#options;
     if (totalMs !== null && nowMs - this.#startedMs > totalMs) this.close("duration");
-    else if (idleMs !== null && nowMs - this.#lastByteMs > idleMs) this.close("idle");
+    else if (idleMs !== null && nowMs - this.#lastByteMs > this.#idleMaxMs(idleMs)) this.close("idle");
+  }
+
+  #idleMaxMs(idleMs: number): number {
+    return this.#open === 2 ? idleMs : Math.min(idleMs, HALF_OPEN_IDLE_MS);
   }
 
   #join(from: Duplex, to: Duplex, count: (bytes: number) => void): void {

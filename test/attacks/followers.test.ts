@@ -14,7 +14,7 @@ import {
 import { LONG } from "../long.ts";
 
 const FLOOD = LONG ? 200 : 20;
-const OPEN_MAX = { workspace: FLOOD, caller: FLOOD / 2 };
+const OPEN_MAX = { server: FLOOD * 4, workspace: FLOOD, caller: FLOOD / 2 };
 /** The gateway's and the kernel's buffers of the two connections of one stream. */
 const STREAM_BYTES_MAX = 32 * 1024 * 1024;
 const LINE = Buffer.alloc(64 * 1024, "log line\n");
@@ -87,7 +87,7 @@ for (const [form, more] of [
 
 inBothLanes("strangers at a public workload take nothing from the workspace's own people", async (start) => {
   await using upstream = await rawUpstream(endless);
-  const openMax = { workspace: 3, caller: 3 };
+  const openMax = { server: 100, workspace: 3, caller: 3 };
   await using gw = await start({ upstream: upstream.port, workloads: WORKLOADS, limits: { openMax } });
   const followers: Client[] = [];
   try {

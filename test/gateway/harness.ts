@@ -232,8 +232,9 @@ function find(workloads: Workload[], target: Target): Workload | null {
   }
 }
 
-export async function dial(port: number): Promise<Socket> {
-  const socket = connect(port, "127.0.0.1");
+/** `from`: another of this machine's addresses, such as 127.0.0.2. */
+export async function dial(port: number, from = "127.0.0.1"): Promise<Socket> {
+  const socket = connect({ port, host: "127.0.0.1", localAddress: from });
   await once(socket, "connect");
   return socket;
 }
@@ -323,8 +324,8 @@ export class RawClient {
     socket.on("error", () => {});
   }
 
-  static async to(port: number): Promise<RawClient> {
-    return new RawClient(await dial(port));
+  static async to(port: number, from?: string): Promise<RawClient> {
+    return new RawClient(await dial(port, from));
   }
 
   write(text: string): this {
