@@ -9,6 +9,7 @@ import { parse as parseToml } from "smol-toml";
 import { z } from "zod";
 import { nearestWord } from "./lib/nearest-word.ts";
 import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
+import { backupSettings } from "./lib/schemas/backup-settings.ts";
 import { dockerSettings } from "./lib/schemas/docker-settings.ts";
 import { facadeSettings } from "./lib/schemas/facade-settings.ts";
 import { isolationSettings } from "./lib/schemas/isolation-settings.ts";
@@ -236,6 +237,7 @@ export const SETTINGS = {
   ...kubeSettings,
   ...peerSettings,
   ...s3Settings,
+  ...backupSettings,
   job_slots: {
     env: "BERTH_JOB_SLOTS",
     schema: z.coerce.number().int().min(0).max(10_000).default(0),

@@ -92,6 +92,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     "src/cli/",
     "src/contract/",
     "src/node/",
+    "src/s3/client/",
     "src/store/",
     "src/lib/",
   ],

@@ -27,8 +27,8 @@ export interface SandboxSuite {
   ): Promise<void>;
 }
 
-export function sandboxSuite(): SandboxSuite {
-  const dataDir = mkdtempSync(join(tmpdir(), "berth-machine-"));
+/** `dataDir`: a folder that the suite removes at its end. */
+export function sandboxSuite(dataDir = mkdtempSync(join(tmpdir(), "berth-machine-"))): SandboxSuite {
   let running: TestPlatform;
   const start: SandboxSuite["start"] = async (config = {}) => {
     running = await startTestPlatform({ driver: "real", dataDir, config });

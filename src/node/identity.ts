@@ -5,7 +5,7 @@ import { z } from "zod";
 import { randomWord } from "../lib/ids.ts";
 import { UsageError } from "../lib/usage-error.ts";
 
-const NODE_FILE = "node.json";
+export const NODE_FILE = "node.json";
 /** What a server leaves in a folder. A folder that has one of these and no NODE_FILE is from an older version. */
 const LEFT_BEHIND = ["berth.sqlite", "runtime", "logs", "blobs"];
 

@@ -1,43 +1,21 @@
 /** The commands about the server on this machine. Their code is loaded when a command runs. */
 import { styleText } from "node:util";
-import {
-  type CommandSpec,
-  GROUPS,
-  type Invocation,
-  type OptionSpec,
-  type OptionValue,
-  text,
-  wordsOf,
-} from "../cli/command.ts";
+import { type CommandSpec, GROUPS, type Invocation, type OptionSpec, type OptionValue, text } from "../cli/command.ts";
 import { EXIT } from "../cli/failure.ts";
-import { type Config, loadConfig, SETTINGS } from "../config.ts";
+import type { Config } from "../config.ts";
 import { DAY_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { UsageError } from "../lib/usage-error.ts";
+import { backupCommands } from "./backup/commands.ts";
+import { ALL, configOf, DATABASE, FORCE, flagArgs, say, settingOptions } from "./command-settings.ts";
 import type { Finding, State } from "./doctor.ts";
-import { flagOf } from "./setting-flags.ts";
-
-type Setting = keyof typeof SETTINGS;
 
 const group = GROUPS.operator;
 const DAY_SECONDS = DAY_MS / SECOND_MS;
-const CONFIG: OptionSpec = { flags: "--config <file>", about: "configuration file (BERTH_CONFIG)" };
-const FORCE = (about: string): OptionSpec => ({ flags: "--force", about });
-
 const UNIT_FOLDER: OptionSpec = {
   flags: "--folder <path>",
   about: "folder of the unit file (default /etc/systemd/system)",
 };
 const WRITE_ONLY: OptionSpec = { flags: "--write-only", about: "leave systemd alone: only write or remove the file" };
-
-const settingOptions = (names: readonly Setting[]): OptionSpec[] => [
-  ...names.map((name) => ({
-    flags: `--${flagOf(name)} <value>`,
-    about: `${SETTINGS[name].about} (${SETTINGS[name].env})`,
-  })),
-  CONFIG,
-];
-const ALL = settingOptions(Object.keys(SETTINGS) as Setting[]);
-const DATABASE = settingOptions(["data", "database_url"]);
 
 export const operatorCommands: readonly CommandSpec[] = [
   {
@@ -198,43 +176,7 @@ export const operatorCommands: readonly CommandSpec[] = [
       return say(call, await rotateSecretKey({ config: configOf(call), note: (line) => call.context.note(line) }));
     },
   },
-  {
-    name: "backup",
-    group,
-    summary: "write everything the platform knows into one file",
-    details:
-      "The server may be running. Records, people, keys and usage are in it; files of volumes, drives and images are not.\nSecrets stay sealed: the key is needed to restore them, and is in the file only with --with-key.",
-    args: [{ name: "file", about: "where to write it" }],
-    options: [
-      { flags: "--with-key", about: "put the key of the secrets into the file" },
-      FORCE("replace the file if it exists"),
-      ...DATABASE,
-    ],
-    examples: ["berth backup berth-backup.gz", "DATABASE_URL=postgres://… berth backup berth-backup.gz --with-key"],
-    run: async (call) => {
-      const { backupTo } = await import("./backup.ts");
-      const { withKey, force } = call.options;
-      const file = text(call.args[0]) ?? "";
-      return say(
-        call,
-        await backupTo({ config: configOf(call), file, withKey: withKey === true, force: force === true }),
-      );
-    },
-  },
-  {
-    name: "restore",
-    group,
-    summary: "fill an empty platform from a backup",
-    details: "All of it or nothing. A backup of SQLite can be restored into PostgreSQL and the other way round.",
-    args: [{ name: "file", about: "a file from `berth backup`" }],
-    options: [FORCE("replace everything that is there"), ...DATABASE],
-    examples: ["BERTH_DATA=/srv/berth berth restore berth-backup.gz"],
-    run: async (call) => {
-      const { restoreFrom } = await import("./backup.ts");
-      const file = text(call.args[0]) ?? "";
-      return say(call, await restoreFrom({ config: configOf(call), file, force: call.options.force === true }));
-    },
-  },
+  ...backupCommands,
   {
     name: "version",
     group: GROUPS.more,
@@ -273,29 +215,10 @@ async function confirmLosses(config: Config, { options, context }: Invocation): 
     );
 }
 
-/** Settings among the options, by flag. */
-const flagsFrom = (options: Invocation["options"]): Record<string, string> =>
-  Object.fromEntries(
-    ALL.flatMap((option) => {
-      const { key, long } = wordsOf(option);
-      const value = options[key];
-      return typeof value === "string" ? [[long.slice(2), value]] : [];
-    }),
-  );
-
-const flagArgs = (options: Invocation["options"]): string[] =>
-  Object.entries(flagsFrom(options)).flatMap(([flag, value]) => [`--${flag}`, value]);
-
 function secondsOf(flag: string, given: OptionValue, otherwise: number): number {
   const seconds = given === undefined ? otherwise : Number(given);
   if (!(seconds >= 0 && seconds <= DAY_SECONDS)) throw new UsageError(`${flag} takes a number of seconds.`);
   return seconds * SECOND_MS;
-}
-
-const configOf = ({ options }: Invocation): Config => loadConfig({ flags: flagsFrom(options) });
-
-function say({ context }: Invocation, lines: readonly string[]): undefined {
-  for (const line of lines) context.print(line);
 }
 
 const MARKS: Record<State, string> = {

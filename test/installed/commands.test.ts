@@ -21,6 +21,8 @@ const ELSEWHERE: Record<string, string> = {
   down: "and stopped with it",
   upgrade: "test/installed/upgrade.test.ts",
   backup: "docs/tour.md",
+  "backup verify": "test/backup/drills.test.ts",
+  "backup list": "test/backup/drills.test.ts",
   restore: "test/e2e/backup.test.ts",
   "rotate-key": "test/rotation/cli.test.ts; a backup that another file makes meanwhile would be refused",
   "reset-password": "test/identity/cli-sign-in.test.ts",

@@ -16,7 +16,6 @@ import { type DatabaseSnapshot, openPostgresSnapshot, openSqliteSnapshot } from 
 export interface BackupOptions {
   databaseUrl: string | null;
   dataDir: string;
-  file: string;
   /** Returns the key entry of the manifest for the database's key fingerprint. */
   keyOf(fingerprint: string | null): BackupManifest["key"];
   version: string;
@@ -27,26 +26,42 @@ export interface BackupOptions {
 const PIECE_CHARS = 64 * 1024;
 
 /** Writes the file completely or not at all. Returns the row count of each table. */
-export async function writeBackup(options: BackupOptions): Promise<BackupEnd["rows"]> {
-  const { databaseUrl, dataDir, file } = options;
+export async function writeBackup(options: BackupOptions & { file: string }): Promise<BackupEnd["rows"]> {
+  const partial = `${options.file}.partial`;
+  const dump = await openDump(options);
+  try {
+    const target = createWriteStream(partial, { mode: 0o600, flush: true });
+    await pipeline(Readable.from(dump.pieces), createGzip(), target);
+    renameSync(partial, options.file);
+    return dump.rows;
+  } finally {
+    await dump.close();
+    rmSync(partial, { force: true });
+  }
+}
+
+export interface Dump {
+  /** The backup without its compression. */
+  pieces: AsyncIterable<string>;
+  /** Row count of each table; complete when `pieces` has ended. */
+  rows: BackupEnd["rows"];
+  close(): Promise<void>;
+}
+
+/** Everything the database holds, as it is at this moment. */
+export async function openDump(options: BackupOptions): Promise<Dump> {
+  const { databaseUrl, dataDir } = options;
   const snapshot = databaseUrl
     ? await openPostgresSnapshot(databaseUrl)
     : openSqliteSnapshot(join(dataDir, SQLITE_FILE));
-  const partial = `${file}.partial`;
   try {
     refuseForeign(snapshot.migrations, MIGRATIONS);
     const rows: BackupEnd["rows"] = {};
     const key = options.keyOf(await fingerprintIn(snapshot));
-    await pipeline(
-      Readable.from(pieces(linesOf(snapshot, { ...options, key }, rows))),
-      createGzip(),
-      createWriteStream(partial, { mode: 0o600, flush: true }),
-    );
-    renameSync(partial, file);
-    return rows;
-  } finally {
+    return { pieces: pieces(linesOf(snapshot, { ...options, key }, rows)), rows, close: () => snapshot.close() };
+  } catch (error) {
     await snapshot.close();
-    rmSync(partial, { force: true });
+    throw error;
   }
 }
 

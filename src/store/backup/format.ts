@@ -5,6 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
+import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { PlatformError } from "../../contract/errors.ts";
 import type { Dialect } from "../database/database.ts";
@@ -60,10 +61,15 @@ export interface BackupReader {
   close(): void;
 }
 
-export async function openBackup(file: string): Promise<BackupReader> {
+export function openBackup(file: string): Promise<BackupReader> {
   const source = createReadStream(file);
+  return readBackup(source.pipe(createGunzip()), source);
+}
+
+/** `source`: what `unzipped` comes from, where errors of reading show. */
+export async function readBackup(unzipped: AsyncIterable<Buffer>, source: Readable): Promise<BackupReader> {
   const hash = createHash("sha256");
-  const lines = linesOf(source.pipe(createGunzip()), source);
+  const lines = linesOf(unzipped, source);
   const first = await lines.next();
   if (first.done) throw damaged("it is empty");
   hash.update(`${first.value}\n`);

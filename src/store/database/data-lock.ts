@@ -12,7 +12,17 @@ import type { Running } from "../../lib/lifecycle.ts";
 
 const SQLITE_BUSY = 5;
 
-export function lockDataFolder(dataDir: string, note: string): Running {
+/** Folder of a restore in the data folder. */
+export const RESTORING = "restoring";
+/** There from the first change of a restore until its last one. */
+export const SWAP_FILE = join(RESTORING, "swap");
+
+export interface LockOptions {
+  /** The holder may find a restore that did not end, and settles it. */
+  restores?: boolean;
+}
+
+export function lockDataFolder(dataDir: string, note: string, { restores = false }: LockOptions = {}): Running {
   makeDataFolder(dataDir);
   const noteFile = join(dataDir, "berth.pid");
   const lock = lockFolder(dataDir, "berth.lock");
@@ -20,6 +30,13 @@ export function lockDataFolder(dataDir: string, note: string): Running {
     throw new PlatformError(
       "conflict",
       `The data folder ${dataDir} is in use by another Berth (${readNote(noteFile)}). Stop that one, or choose another BERTH_DATA: several servers of one PostgreSQL have a folder each.`,
+    );
+  }
+  if (!restores && existsSync(join(dataDir, SWAP_FILE))) {
+    void lock.stop();
+    throw new PlatformError(
+      "conflict",
+      `A restore into ${dataDir} did not end, so its files and its records may not fit together. Run \`berth restore\` again.`,
     );
   }
   writeFileSync(noteFile, note, { mode: 0o600 });

@@ -41,6 +41,7 @@ import { unmountLeftovers } from "./storage/loop-image.ts";
 import { RootDisks } from "./storage/root-disks.ts";
 import { Storage } from "./storage/storage.ts";
 import { treeCopier } from "./storage/tree-copy.ts";
+import { treeUnpacker, type UnpackTree } from "./storage/tree-unpack.ts";
 import { openVolumeStore, type VolumeStore } from "./storage/volumes.ts";
 import { openCage } from "./unpack/cage.ts";
 import { Fleet } from "./workload/fleet.ts";
@@ -174,6 +175,8 @@ export class LocalDriver implements Driver {
   readonly node: string;
   /** All of them: the driver of a Linux machine lacks none. */
   readonly capabilities: Capabilities;
+  /** Unpacks a folder of a backup. */
+  readonly unpackTree: UnpackTree;
   readonly #parts: Parts;
   readonly #context: WorkloadContext;
   readonly #fleet: Fleet;
@@ -220,6 +223,7 @@ export class LocalDriver implements Driver {
       usersOf: (volume) => this.#fleet.usersOf(volume),
     });
     this.#freezing = new LocalFreezing(this.#fleet, this.#serial, this.#storage);
+    this.unpackTree = treeUnpacker(machine, parts.base.parts);
     const disks = {
       copyTree: treeCopier(machine, parts.base.parts),
       expose: (dir: string) => this.#disks.expose(dir),

@@ -51,7 +51,7 @@ export interface BaseImageOptions {
 const LAYOUT = 2;
 
 /** Top-level folders of programs: links on a merged-/usr system, folders of their own elsewhere. */
-const PROGRAM_DIRS = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+export const PROGRAM_DIRS = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
 /** Files that programs need from the machine's /etc. None of them holds a secret. */
 const ETC_COPIED = [

@@ -9,7 +9,8 @@ import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Snapshot } from "../../../capabilities/snapshots.ts";
 import type { RootPart } from "../workload/launch-program.ts";
-import { COPY_SOURCE, COPY_TARGET, CopyFailed, type CopyTree } from "./tree-copy.ts";
+import { CommandFailed } from "./confined-command.ts";
+import { COPY_SOURCE, COPY_TARGET, type CopyTree } from "./tree-copy.ts";
 
 export interface SnapshotRecord extends Snapshot {
   imageDigest: string;
@@ -59,7 +60,7 @@ const REASON_MAX = 500;
 
 /** "cp: cannot open 'PATH' for reading: Permission denied", with the path as its owner knows it. */
 function reasonIn(error: unknown, at: string): string {
-  const [line = ""] = error instanceof CopyFailed ? error.message.split("\n") : [];
+  const [line = ""] = error instanceof CommandFailed ? error.message.split("\n") : [];
   const [, path = "", reason] = /^[^']*'(.*)'.*: ([^:]+)$/.exec(line) ?? [];
   if (reason === undefined) return "";
   const root = [COPY_SOURCE, COPY_TARGET].find((folder) => path.startsWith(`${folder}/`));

@@ -1,19 +1,19 @@
 /** `berth backup` and `berth restore`: one file with everything the platform knows. */
 import { existsSync, rmSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { readSecretKeys, secretKeyPlace } from "../auth/secret-key.ts";
-import { keepSecretKey, oldKeyFile, secretKeyFile } from "../auth/secret-key-files.ts";
-import type { Config } from "../config.ts";
-import { PlatformError } from "../contract/errors.ts";
-import { fingerprintOf } from "../lib/sealed-box.ts";
-import { toIso } from "../lib/time/clock.ts";
-import { UsageError } from "../lib/usage-error.ts";
-import { writeBackup } from "../store/backup/backup.ts";
-import { type BackupManifest, openBackup } from "../store/backup/format.ts";
-import { refuseBusyPostgres, restoreBackup } from "../store/backup/restore.ts";
-import { lockDataFolder } from "../store/database/data-lock.ts";
-import { openDatabase } from "../store/store.ts";
-import { packageVersion } from "./version.ts";
+import { readSecretKeys, secretKeyPlace } from "../../auth/secret-key.ts";
+import { keepSecretKey, oldKeyFile, secretKeyFile } from "../../auth/secret-key-files.ts";
+import type { Config } from "../../config.ts";
+import { PlatformError } from "../../contract/errors.ts";
+import { fingerprintOf } from "../../lib/sealed-box.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { writeBackup } from "../../store/backup/backup.ts";
+import { type BackupManifest, type BackupReader, openBackup } from "../../store/backup/format.ts";
+import { refuseBusyPostgres, restoreBackup } from "../../store/backup/restore.ts";
+import { lockDataFolder } from "../../store/database/data-lock.ts";
+import { openDatabase } from "../../store/store.ts";
+import { packageVersion } from "../version.ts";
 
 export interface BackupCommand {
   config: Config;
@@ -73,10 +73,8 @@ export async function restoreFrom({ config, file, force }: RestoreCommand): Prom
     const owner = config.database_url ? null : lockDataFolder(config.data, `pid ${process.pid}, restoring a backup`);
     try {
       const undoKey = bringKey(config, backup.manifest);
-      const onError = (): void => {}; // a lost connection fails the restore itself
-      const database = await openDatabase({ databaseUrl: config.database_url ?? null, dataDir: config.data, onError });
       try {
-        const rows = await restoreBackup(database, backup, { force, nowMs: Date.now() });
+        const rows = await restoreDatabase(config, backup, force);
         return [
           `restored ${total(rows)} rows of ${Object.keys(rows).length} tables, as they were at ${backup.manifest.createdAt}`,
           "API keys of that time are valid again. Start the server with `berth up`.",
@@ -84,14 +82,27 @@ export async function restoreFrom({ config, file, force }: RestoreCommand): Prom
       } catch (error) {
         undoKey();
         throw error;
-      } finally {
-        await database.close();
       }
     } finally {
       await owner?.stop();
     }
   } finally {
     backup.close();
+  }
+}
+
+/** The caller holds the lock of the data folder. Returns the row count of each table. */
+export async function restoreDatabase(
+  config: Config,
+  backup: BackupReader,
+  force: boolean,
+): Promise<Record<string, number>> {
+  const onError = (): void => {}; // a lost connection fails the restore itself
+  const database = await openDatabase({ databaseUrl: config.database_url ?? null, dataDir: config.data, onError });
+  try {
+    return await restoreBackup(database, backup, { force, nowMs: Date.now() });
+  } finally {
+    await database.close();
   }
 }
 
@@ -123,4 +134,5 @@ function bringKey(config: Config, { key }: BackupManifest): () => void {
   return () => rmSync(secretKeyFile(config.data));
 }
 
-const total = (rows: Record<string, number>): number => Object.values(rows).reduce((sum, count) => sum + count, 0);
+export const total = (rows: Record<string, number>): number =>
+  Object.values(rows).reduce((sum, count) => sum + count, 0);
