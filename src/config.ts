@@ -21,6 +21,7 @@ import { registrySettings } from "./lib/schemas/registry-settings.ts";
 import { s3Settings } from "./lib/schemas/s3-settings.ts";
 import { flag, identityProviders, list, pairs as quotas } from "./lib/schemas/setting-values.ts";
 import { hasProxies, isTls, tlsProblem, tlsSettings } from "./lib/schemas/tls-settings.ts";
+import { vpcSettings } from "./lib/schemas/vpc-settings.ts";
 import { UsageError } from "./lib/usage-error.ts";
 
 interface Setting {
@@ -158,6 +159,7 @@ export const SETTINGS = {
     schema: list.pipe(z.array(z.url({ protocol: /^https?$/ }))).default([]),
     about: "URLs that answer with the address of their client; an egress IP is DEPLOYED once one saw its address.",
   },
+  ...vpcSettings,
   dns_servers: {
     env: "BERTH_DNS_SERVERS",
     schema: list.default([]),

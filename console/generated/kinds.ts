@@ -759,6 +759,7 @@ export const KINDS: readonly KindFacts[] = [
       "list",
       "get",
       "create",
+      "update",
       "delete"
     ],
     "paged": false,
@@ -776,6 +777,10 @@ export const KINDS: readonly KindFacts[] = [
       ],
       "create": [
         "vpcs:create",
+        "member"
+      ],
+      "update": [
+        "vpcs:update",
         "member"
       ],
       "delete": [

@@ -99,6 +99,7 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"vpcList","method":"GET","path":"/vpcs","summary":"List vpcs","scope":"vpcs:list","role":"member","kind":"vpc"},
   {"id":"vpcGet","method":"GET","path":"/vpcs/{vpcName}","summary":"Read one vpc","scope":"vpcs:get","role":"member","kind":"vpc"},
   {"id":"vpcCreate","method":"POST","path":"/vpcs","summary":"Create a vpc","scope":"vpcs:create","role":"member","kind":"vpc"},
+  {"id":"vpcUpdate","method":"PUT","path":"/vpcs/{vpcName}","summary":"Replace the configuration of a vpc","scope":"vpcs:update","role":"member","kind":"vpc"},
   {"id":"vpcDelete","method":"DELETE","path":"/vpcs/{vpcName}","summary":"Delete a vpc","scope":"vpcs:delete","role":"member","kind":"vpc"},
   {"id":"accountList","method":"GET","path":"/accounts","summary":"List your accounts, with your role in each","scope":null,"role":"member","kind":"account"},
   {"id":"accountUserList","method":"GET","path":"/accounts/{accountId}/users","summary":"List the people of the account","scope":"admin","role":"admin","kind":"accountuser"},

@@ -45,7 +45,7 @@ interface MachineParts {
   commandOf: CommandOf;
   /** Whether another server was heard of lately. */
   isLive(node: string): boolean;
-  outbound: Pick<EgressOptions, "rules" | "onRefused" | "credentialOf" | "identityOf">;
+  outbound: Pick<EgressOptions, "rules" | "onRefused" | "credentialOf" | "identityOf" | "neighbours">;
   log: Logger;
 }
 

@@ -7,6 +7,7 @@ import { startEgressDeployment } from "../kinds/egress-ip/deployment.ts";
 import { PLACED_KINDS } from "../kinds/node/adopt.ts";
 import { type NodeRegistry, startNodeRegistry } from "../kinds/node/registry.ts";
 import type { Node } from "../kinds/port.ts";
+import { createNeighbours } from "../kinds/vpc/neighbours.ts";
 import { createIdentityTokens } from "../kinds/workload/identity-token.ts";
 import { leastIsolation } from "../kinds/workload/isolation.ts";
 import { createOutboundRefusals } from "../kinds/workload/outbound-refusals.ts";
@@ -76,6 +77,7 @@ export async function startNode(
     createOutboundRules({
       store,
       node: settings.nodeId,
+      networks: settings.vpcNetworks,
       driver: () => driver,
       onError: (error) => log.warn({ err: error }, "the outbound rules of a workload could not be read"),
     }),
@@ -89,6 +91,7 @@ export async function startNode(
   };
   const outbound = {
     rules,
+    neighbours: createNeighbours({ store, clock, activity, node: settings.nodeId, rules }),
     onRefused: createOutboundRefusals({ store, registry, rules, log }),
     credentialOf: async (uid: string, host: string) => authorities.credentialOf((await ownerOf(uid)).workspace, host),
     identityOf: async (uid: string, audience: string) => identityToken(await ownerOf(uid), audience),

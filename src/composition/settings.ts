@@ -5,6 +5,7 @@ import { parseEnv } from "node:util";
 import { type Config, ConfigError, isLoopback, originOf } from "../config.ts";
 import type { Settings } from "../kinds/port.ts";
 import { quotasByKind } from "../kinds/quota/quotas.ts";
+import { parseOperatorNetwork } from "../lib/network/egress/operator-networks.ts";
 import { DAY_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { createPriceBook, type PriceBook, parsePriceFile } from "../metering/price-book.ts";
 import { createModelPriceBook, type ModelPriceBook, parsePriceTable } from "../models/price-book.ts";
@@ -31,6 +32,7 @@ export const settingsOf = (config: Config, version: string): Omit<Settings, "nod
   standbyAfterMs: config.standby_after * SECOND_MS,
   idleAfterMs: config.idle_after * SECOND_MS,
   egressPool: config.egress_pool,
+  vpcNetworks: config.vpc_networks.map((text) => parseOperatorNetwork(text, "vpc_networks")),
   dnsServers: config.dns_servers,
   acme: acmeOf(config),
   ownCertificate: config.tls_cert !== undefined,

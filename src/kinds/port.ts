@@ -16,6 +16,7 @@ import type { Link } from "../contract/references.ts";
 import type { Version } from "../contract/versions/version.ts";
 import type { Activity } from "../lib/activity.ts";
 import type { DiskWatch } from "../lib/disk/disk-watch.ts";
+import type { OperatorNetwork } from "../lib/network/egress/operator-networks.ts";
 import type { Outbound } from "../lib/network/outbound-http.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { EgressMeter } from "../metering/egress-meter.ts";
@@ -65,6 +66,8 @@ export interface Settings {
   /** Idle timeout: a copy of an agent, function or application is stopped after this long without a request. */
   idleAfterMs: number;
   egressPool: readonly string[];
+  /** Networks that VPCs may have routes to; empty = no VPC has a route. */
+  vpcNetworks: readonly OperatorNetwork[];
   /** The certificate authority to ask; null = none. */
   acme: AcmeSettings | null;
   /** Whether the operator has a certificate for the platform's own names. */

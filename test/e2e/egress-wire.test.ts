@@ -43,6 +43,7 @@ describe("egress addresses on the wire", () => {
     });
     const { store } = platform.app;
     rules = createOutboundRules({
+      networks: [],
       ...{ store, node: (await platform.call("GET", "/nodes")).body[0].id, onError: assert.fail },
       driver: () => ({ observe: async () => null }),
     });

@@ -28,6 +28,7 @@ async function withTasks(
   const nat: Nat = {
     attach,
     own: () => {},
+    adopt: () => {},
     release: async () => {},
     resolvConf: "",
     traffic: () => ({ sentBytes: 0, receivedBytes: 0 }),

@@ -13,6 +13,7 @@ export const agent = defineKind({
   spec: z.looseObject({
     ...workload.common,
     network: workload.network.optional(),
+    vpc: workload.vpc.optional(),
     public: z.boolean().optional().describe("Callable without credentials; default false."),
     urls: workload.urls.optional(),
     repository: z.looseObject({ type: z.string().optional(), url: z.string().max(2048).optional() }).optional(),

@@ -2,7 +2,7 @@ import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
 import { networkSecrets } from "../workload/network-spec.ts";
-import { imagePullPolicy, network, upload, urls } from "../workload/spec.ts";
+import { imagePullPolicy, network, upload, urls, vpc } from "../workload/spec.ts";
 
 /** Bytes of one argument: the limit of the Linux kernel (MAX_ARG_STRLEN). */
 const COMMAND_WORD_MAX = 128 * 1024;
@@ -46,6 +46,7 @@ export const application = defineKind({
     ...files,
     region: fields.region.optional(),
     network: network.optional(),
+    vpc: vpc.optional(),
     revision: fields.revisionConfiguration.optional(),
     revisions: z
       .array(revision)

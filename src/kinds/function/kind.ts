@@ -14,6 +14,7 @@ export const functionKind = defineKind({
   spec: z.looseObject({
     ...workload.common,
     network: workload.network.optional(),
+    vpc: workload.vpc.optional(),
     public: z.boolean().optional().describe("Callable without credentials; default false."),
     urls: workload.urls.optional(),
     type: z.string().max(32).optional().describe("`mcp`: there is no other."),

@@ -30,6 +30,7 @@ export const job = defineKind({
   spec: z.looseObject({
     ...workload.common,
     network: workload.network.optional(),
+    vpc: workload.vpc.optional(),
     githubRunner: z
       .looseObject({ repositories: z.union([z.array(z.string().max(256)).max(100), z.string().max(4096)]).optional() })
       .optional()

@@ -77,7 +77,7 @@ export const sandbox = defineKind({
     enabled: workload.common.enabled,
     region: workload.common.region,
     policies: workload.common.policies,
-    vpc: z.string().max(128).optional().describe("Default `default`."),
+    vpc: workload.vpc.optional(),
     runtime: z
       .looseObject({
         ...workload.runtime,

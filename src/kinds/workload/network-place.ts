@@ -10,6 +10,7 @@ import { egressIp } from "../egress-ip/kind.ts";
 import { lookUp } from "../place.ts";
 import { type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { vpc as vpcKind } from "../vpc/kind.ts";
+import { vpcNameOf } from "../vpc/members.ts";
 import { idleRules } from "./idle-rules.ts";
 import { networkOf } from "./network.ts";
 
@@ -20,8 +21,6 @@ const DEDICATED = "dedicated";
 const egressOf = (spec: Spec): { mode?: string; gateway?: string } =>
   (spec.network as { egress?: { mode?: string; gateway?: string } } | undefined)?.egress ?? {};
 
-const vpcOf = ({ vpc }: Spec): string => String(vpc ?? vpcKind.builtIn);
-
 /** The name of the gateway that a workload leaves by; undefined = the workload has none. */
 export const gatewayOf = (spec: Spec): string | undefined => egressOf(spec).gateway || undefined;
 
@@ -31,7 +30,7 @@ export const gatewayOf = (spec: Spec): string | undefined => egressOf(spec).gate
  */
 export async function requireNetwork({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
   const workspace = workspaceOf(call).name;
-  const name = vpcOf(spec);
+  const name = vpcNameOf(spec);
   const gateway = gatewayOf(spec);
   const { mode } = egressOf(spec);
   if (!current || canonicalJson([current.spec.network]) !== canonicalJson([spec.network]))
@@ -40,7 +39,7 @@ export async function requireNetwork({ spec }: Input, { call, current, deps }: P
     call.warn(`spec.network.egress.mode is kept and has no effect: the only mode is ${DEDICATED}.`);
   if (mode === DEDICATED && gateway === undefined && (!current || egressOf(current.spec).mode !== mode))
     throw invalidField("spec.network.egress.gateway", `must name an egress gateway of the VPC '${name}'`);
-  if (current && name === vpcOf(current.spec) && gateway === gatewayOf(current.spec)) return;
+  if (current && name === vpcNameOf(current.spec) && gateway === gatewayOf(current.spec)) return;
   if (name === vpcKind.builtIn && gateway === undefined) return;
   const network = await lookUp(vpcKind, { workspace, kind: vpcKind.name, parent: "" }, name, deps);
   if (!network || network.deletedAt !== null)
@@ -59,7 +58,7 @@ export async function sourcesOf(
 ): Promise<SourceAddresses | null> {
   const name = gatewayOf(spec);
   if (name === undefined) return null;
-  const vpc = await resources.get({ workspace, kind: vpcKind.name, parent: "" }, vpcOf(spec));
+  const vpc = await resources.get({ workspace, kind: vpcKind.name, parent: "" }, vpcNameOf(spec));
   const gateway = vpc && (await resources.get({ workspace, kind: egressGateway.name, parent: vpc.uid }, name));
   const ips = gateway ? await resources.childrenOf(workspace, gateway.uid, egressIp.name) : [];
   const addresses = ips.filter((ip) => leavesFrom(ip, node)).map((ip) => String(ip.spec.publicIp));

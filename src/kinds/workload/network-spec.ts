@@ -68,6 +68,9 @@ const egress = z.looseObject({
     .describe("Egress gateway whose addresses the workload leaves from, and no others."),
 });
 
+/** `spec.vpc` of a workload. */
+export const vpc = z.string().max(128).describe("The VPC that it belongs to; default `default`.");
+
 /** Of a workload. */
 export const network = z.looseObject({ proxy: proxy.optional(), egress: egress.optional(), ...networkRules });
 

@@ -5,6 +5,7 @@ import { type RoutingSpec, routesOf } from "../../lib/network/egress/routes.ts";
 import { RuleProblem } from "../../lib/network/egress/rule-problem.ts";
 import type { SourceAddresses } from "../../lib/network/egress/source-addresses.ts";
 import type { WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
+import type { WorkloadVpc } from "../../lib/network/egress/workload-vpc.ts";
 import type { Input } from "../port.ts";
 import { requireKnownMembers } from "./network-members.ts";
 
@@ -19,12 +20,14 @@ export function compileNetwork(
   own: NetworkSpec,
   workspace: readonly PlacedRules[] = [],
   sources: SourceAddresses | null = null,
+  vpc: WorkloadVpc | null = null,
 ): WorkloadRules {
   return {
     policy: outboundPolicy([...workspace, { place: PLACE, rules: own }]),
     routes: routesOf(own.proxy ?? {}, `${PLACE}.proxy`),
     sources,
     owner: null,
+    vpc,
   };
 }
 

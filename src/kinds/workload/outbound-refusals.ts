@@ -51,4 +51,4 @@ export function createOutboundRefusals({ store, registry, rules, log }: Parts) {
 
 /** Refusals that a person can change; names that do not resolve and hosts that are away are none. */
 const isRule = (code: string): boolean =>
-  /^(?:firewall_blocked|destination_forbidden|port_forbidden|egress_address_missing)$/.test(code);
+  /^(?:firewall_blocked|destination_forbidden|port_forbidden|egress_address_missing|other_server)$/.test(code);

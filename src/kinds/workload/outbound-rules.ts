@@ -4,6 +4,7 @@
  * change; workloads whose rules cannot be read reach nothing.
  */
 import { restoreSecrets } from "../../contract/secret-fields.ts";
+import type { OperatorNetwork } from "../../lib/network/egress/operator-networks.ts";
 import { closedPolicy, type NetworkRules, type PlacedRules } from "../../lib/network/egress/outbound-policy.ts";
 import { NO_ROUTES } from "../../lib/network/egress/routes.ts";
 import type { RulesSource, WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
@@ -14,6 +15,8 @@ import type { Store } from "../../store/store.ts";
 import { egressGateway } from "../egress-gateway/kind.ts";
 import { egressIp } from "../egress-ip/kind.ts";
 import { appliesTo, policy as policyKind } from "../policy/kind.ts";
+import { vpc as vpcKind } from "../vpc/kind.ts";
+import { placeOf, vpcOf } from "../vpc/members.ts";
 import { compileNetwork, networkOf } from "./network.ts";
 import { gatewayOf, sourcesOf } from "./network-place.ts";
 import { networkSecrets } from "./network-spec.ts";
@@ -29,6 +32,8 @@ interface Parts {
   store: Pick<Store, "resources">;
   /** The name of this machine: addresses of other machines are of no use here. */
   node: string;
+  /** Networks that VPCs may have routes to. */
+  networks: readonly OperatorNetwork[];
   driver: () => Pick<Driver, "observe">;
   onError(error: unknown): void;
 }
@@ -38,9 +43,11 @@ interface Known {
   rules: Promise<WorkloadRules>;
   /** The workload leaves by an egress gateway. */
   hasGateway: boolean;
+  /** Id of the workload's VPC; null = it belongs to none. Undefined until the rules are read. */
+  vpc?: string | null;
 }
 
-type Loaded = Pick<Known, "generation" | "hasGateway"> & { rules: WorkloadRules };
+type Loaded = Pick<Known, "generation" | "hasGateway" | "vpc"> & { rules: WorkloadRules };
 
 export interface OutboundRules extends RulesSource {
   /** Remembers the owner of a workload that is about to start: its log names it, a sandbox has the owner's uid. */
@@ -50,7 +57,7 @@ export interface OutboundRules extends RulesSource {
   stop(): Promise<void>;
 }
 
-export function createOutboundRules({ store, node, driver, onError }: Parts): OutboundRules {
+export function createOutboundRules({ store, node, networks, driver, onError }: Parts): OutboundRules {
   const owners = new Map<string, string>();
   const known = new Map<string, Known>();
   const listeners = new Set<(uid: string) => void>();
@@ -74,18 +81,20 @@ export function createOutboundRules({ store, node, driver, onError }: Parts): Ou
   async function load(owner: string): Promise<Loaded> {
     const resource = await store.resources.getAcrossWorkspaces(owner);
     if (!resource || resource.retired)
-      return { generation: null, hasGateway: false, rules: closed("the rule that a workload has an owner") };
+      return { generation: null, hasGateway: false, vpc: null, rules: closed("the rule that a workload has an owner") };
     const { generation, spec } = resource;
-    return { generation, hasGateway: gatewayOf(spec) !== undefined, rules: await compiled(resource) };
+    const rules = await compiled(resource);
+    return { generation, hasGateway: gatewayOf(spec) !== undefined, vpc: rules.vpc?.id ?? null, rules };
   }
 
   async function compiled(resource: Resource): Promise<WorkloadRules> {
     const workspace = await workspaceRules(resource);
     const sources = await sourcesOf(resource, node, store);
+    const vpc = await vpcOf(resource, networks, store);
     const spec = { network: structuredClone(networkOf(resource.spec)) };
     restoreSecrets({ spec }, [networkSecrets], store.resources.secretsOf(resource));
     try {
-      return { ...compileNetwork(spec.network, workspace, sources), owner: { workspace: resource.workspace } };
+      return { ...compileNetwork(spec.network, workspace, sources, vpc), owner: { workspace: resource.workspace } };
     } catch (error) {
       onError(error); // rules of an older version of the server; new ones are checked when they are written
       return closed("spec.network, which cannot be understood");
@@ -111,8 +120,8 @@ export function createOutboundRules({ store, node, driver, onError }: Parts): Ou
     const entry: Known = { generation: null, hasGateway: true, rules: loading.then(({ rules }) => rules) };
     known.set(owner, entry);
     loading.then(
-      ({ generation, hasGateway }) => {
-        Object.assign(entry, { generation, hasGateway });
+      ({ generation, hasGateway, vpc }) => {
+        Object.assign(entry, { generation, hasGateway, vpc });
       },
       () => {
         if (known.get(owner) === entry) known.delete(owner); // the caller gets the error; the next one tries again
@@ -122,11 +131,25 @@ export function createOutboundRules({ store, node, driver, onError }: Parts): Ou
   }
 
   function changed(owner: string): void {
+    const before = known.get(owner)?.vpc;
     reload(owner)
       .catch(onError)
-      .then(() => {
-        for (const [uid, each] of owners) if (each === owner) for (const listener of listeners) listener(uid);
+      .then((rules) => {
+        tell((each) => each === owner);
+        // Who left a VPC is no longer reached by those who stayed.
+        if (before && before !== rules?.vpc?.id) tell((each) => known.get(each)?.vpc === before);
       });
+  }
+
+  function tell(isMeant: (owner: string) => boolean): void {
+    for (const [uid, owner] of owners) if (isMeant(owner)) for (const listener of listeners) listener(uid);
+  }
+
+  /** A VPC that was made just now is known by its place only. */
+  async function vpcChanged(uid: string): Promise<void> {
+    const vpc = await store.resources.getAcrossWorkspaces(uid);
+    const ids = new Set<string | null | undefined>([uid, undefined, vpc ? placeOf(vpc) : uid]);
+    for (const [owner, entry] of known) if (ids.has(entry.vpc)) changed(owner);
   }
 
   /** Records change often for other reasons, which leave the generation as it is. */
@@ -139,6 +162,7 @@ export function createOutboundRules({ store, node, driver, onError }: Parts): Ou
 
   const unsubscribe = store.resources.onChange((kind, uid) => {
     const isPolicy = kind === policyKind.name;
+    if (kind === vpcKind.name) vpcChanged(uid).catch(onError);
     if (isPolicy || EGRESS_KINDS.has(kind))
       for (const [owner, { hasGateway }] of known) if (isPolicy || hasGateway) changed(owner);
     const before = known.get(uid);
@@ -167,4 +191,5 @@ const closed = (rule: string): WorkloadRules => ({
   routes: NO_ROUTES,
   sources: null,
   owner: null,
+  vpc: null,
 });

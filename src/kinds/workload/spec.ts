@@ -5,7 +5,7 @@ import type { Reference } from "../../contract/references.ts";
 import { isolation } from "./isolation-spec.ts";
 import { networkSecrets } from "./network-spec.ts";
 
-export { network } from "./network-spec.ts";
+export { network, vpc } from "./network-spec.ts";
 
 /** Memory of a workload that does not set it. */
 export const MEMORY_DEFAULT_MB = 2048;

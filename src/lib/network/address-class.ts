@@ -13,6 +13,8 @@ export type AddressClass = "public" | "private" | "forbidden";
 /** A network in the notation `address/prefix`, its class, and why it has that class. */
 type Range = readonly [network: string, kind: AddressClass, why: string];
 
+const [LOOPBACK_IPV4, LOOPBACK_IPV6] = ["127.0.0.0/8", "::1/128"] as const;
+
 /** The first range that holds an address decides. An IPv4 address that no range holds is public. */
 const IPV4_RANGES: readonly Range[] = [
   ["100.100.100.200/32", "forbidden", "machine credentials of a cloud"],
@@ -20,7 +22,7 @@ const IPV4_RANGES: readonly Range[] = [
   ["0.0.0.0/8", "forbidden", "this host"],
   ["10.0.0.0/8", "private", "private"],
   ["100.64.0.0/10", "private", "shared by carriers"],
-  ["127.0.0.0/8", "private", "loopback"],
+  [LOOPBACK_IPV4, "private", "loopback"],
   ["169.254.0.0/16", "forbidden", "link-local, where clouds serve machine credentials"],
   ["172.16.0.0/12", "private", "private"],
   ["192.0.0.0/24", "forbidden", "protocol assignments"],
@@ -33,9 +35,10 @@ const IPV4_RANGES: readonly Range[] = [
 
 /** The first range that holds an address decides. An IPv6 address that no range holds is forbidden. */
 const IPV6_RANGES: readonly Range[] = [
-  ["::1/128", "private", "loopback"],
+  [LOOPBACK_IPV6, "private", "loopback"],
   ["fd00:ec2::254/128", "forbidden", "machine credentials of a cloud"],
   ["fd20:ce::254/128", "forbidden", "machine credentials of a cloud"],
+  ["fd62:6572:7468::/48", "forbidden", "the network of workloads"],
   ["fc00::/7", "private", "private"],
   ["2001::/23", "forbidden", "protocol assignments, among them Teredo, which carries IPv4"],
   ["2002::/16", "forbidden", "6to4, which carries IPv4"],
@@ -53,6 +56,27 @@ export function classifyAddress(text: string): AddressClass {
   return kind === "public" && isOwn(bytes) ? "private" : kind;
 }
 
+/**
+ * Whether a route of a VPC may lead to an address: a public or private one, but neither loopback nor an address of this
+ * machine.
+ */
+export function isRoutable(text: string): boolean {
+  const bytes = parseAddress(text);
+  return bytes !== null && classOf(bytes) !== "forbidden" && !NEVER.some((each) => holds(each, bytes)) && !isOwn(bytes);
+}
+
+/**
+ * The same for packet filters, which know the machine's own addresses by themselves: an IPv6 address has to be in one of
+ * `ipv6Within`, and no address may be in `ipv4Without` or `ipv6Without`.
+ */
+export const ROUTABLE: Record<"ipv4Without" | "ipv6Within" | "ipv6Without", readonly string[]> = {
+  ipv4Without: [...networksOf(IPV4_RANGES, "forbidden"), LOOPBACK_IPV4],
+  ipv6Within: [...networksOf(IPV6_RANGES, "private"), ...networksOf(IPV6_RANGES, "public")].filter(
+    (network) => network !== LOOPBACK_IPV6,
+  ),
+  ipv6Without: networksOf(IPV6_RANGES, "forbidden"),
+};
+
 /** The IPv4 networks that are not public, without those contained in another one; for packet filters. */
 export const NON_PUBLIC_IPV4: readonly string[] = IPV4_RANGES.filter(
   ([network], index) =>
@@ -69,6 +93,10 @@ export function parseAddress(text: string): Uint8Array | null {
   if (!isIPv6(plain)) return null;
   const bytes = ipv6Bytes(plain);
   return WITHIN.some((network) => holds(network, bytes)) ? bytes.subarray(12) : bytes;
+}
+
+function networksOf(ranges: readonly Range[], kind: AddressClass): string[] {
+  return ranges.filter((range) => range[1] === kind).map(([network]) => network);
 }
 
 function publicIpv6(): { within: string; without: readonly string[] } {
@@ -133,5 +161,6 @@ function holds({ bytes, prefix }: Network, address: Uint8Array): boolean {
 }
 
 const WITHIN = IPV4_WITHIN_IPV6.map(parsed);
+const NEVER = [LOOPBACK_IPV4, LOOPBACK_IPV6].map(parsed);
 const V4 = IPV4_RANGES.map(([network, kind]) => ({ network: parsed(network), kind }));
 const V6 = IPV6_RANGES.map(([network, kind]) => ({ network: parsed(network), kind }));

@@ -1,10 +1,17 @@
-/** Reads the question of a DNS message, and refuses it. */
+/** Reads the question of a DNS message, refuses it, or answers it with addresses. */
+import { parseAddress } from "./address-class.ts";
 
 const HEADER_BYTES = 12;
 const LABEL_BYTES_MAX = 63;
 /** Type and class, after the name. */
 const QUESTION_TAIL_BYTES = 4;
-const REFUSED = 5;
+const [NO_ERROR, NO_SUCH_NAME, REFUSED] = [0, 3, 5];
+const TYPES: Record<number, 4 | 16> = { 1: 4, 28: 16 };
+const CLASS_IN = 1;
+/** DNS compression pointer to the name in the question. */
+const SAME_NAME = 0xc000 | HEADER_BYTES;
+/** Names of workloads change hands; a second is as long as a change takes elsewhere. */
+const TTL_SECONDS = 1;
 
 export interface DnsQuestion {
   name: string;
@@ -34,11 +41,34 @@ export function readQuestion(query: Buffer): DnsQuestion | null {
 }
 
 /** The question as an answer without content. */
-export function refusedAnswer({ bytes }: DnsQuestion): Buffer {
+export const refusedAnswer = (question: DnsQuestion): Buffer => answerTo(question, REFUSED);
+
+/** Null: nobody has the name. A name without an address of the asked kind has an empty answer. */
+export function addressAnswer(question: DnsQuestion, addresses: readonly string[] | null): Buffer {
+  if (addresses === null) return answerTo(question, NO_SUCH_NAME);
+  const { bytes } = question;
+  const tail = bytes.length - QUESTION_TAIL_BYTES;
+  const size = bytes.readUInt16BE(tail + 2) === CLASS_IN ? TYPES[bytes.readUInt16BE(tail)] : undefined;
+  const records = addresses
+    .map(parseAddress)
+    .filter((address): address is Uint8Array => address !== null && address.length === size)
+    .map((address) => {
+      const record = Buffer.alloc(12);
+      record.writeUInt16BE(SAME_NAME, 0);
+      bytes.copy(record, 2, tail);
+      record.writeUInt32BE(TTL_SECONDS, 6);
+      record.writeUInt16BE(address.length, 10);
+      return Buffer.concat([record, address]);
+    });
+  return answerTo(question, NO_ERROR, records);
+}
+
+function answerTo({ bytes }: DnsQuestion, code: number, records: readonly Buffer[] = []): Buffer {
   const answer = Buffer.from(bytes);
   // Flags: response, recursion available, recursion desired copied from the question.
-  answer.writeUInt16BE(0x8080 | (bytes.readUInt16BE(2) & 0x0100) | REFUSED, 2);
-  // No answers, authorities or additional records.
+  answer.writeUInt16BE(0x8080 | (bytes.readUInt16BE(2) & 0x0100) | code, 2);
+  // No authorities or additional records.
   answer.fill(0, 6, HEADER_BYTES);
-  return answer;
+  answer.writeUInt16BE(records.length, 6);
+  return Buffer.concat([answer, ...records]);
 }

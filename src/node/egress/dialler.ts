@@ -4,13 +4,15 @@
  */
 import type { Socket } from "node:net";
 import { FairQueue } from "../../lib/fair-queue.ts";
-import { classifyAddress, parseAddress } from "../../lib/network/address-class.ts";
+import { classifyAddress, isRoutable, parseAddress } from "../../lib/network/address-class.ts";
 import type { HttpRequest } from "../../lib/network/egress/http-target.ts";
 import { OPEN_POLICY } from "../../lib/network/egress/outbound-policy.ts";
 import { NO_ROUTES } from "../../lib/network/egress/routes.ts";
 import { leavesFrom, type SourceAddresses } from "../../lib/network/egress/source-addresses.ts";
 import type { Refusal, RulesSource, WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
+import { hasRoute } from "../../lib/network/egress/workload-vpc.ts";
 import { resolveName } from "../../lib/network/stranger-names.ts";
+import { connectNeighbour, doorRefusal, type Neighbour, type Neighbours } from "./neighbours.ts";
 import { connectAny, pathsTo } from "./paths.ts";
 import { type EgressRefusal, isRefusal, refusal, refusedBy } from "./refusal.ts";
 import type { Target } from "./target.ts";
@@ -25,12 +27,16 @@ export interface DialOptions {
   /** The operator's exceptions from the rule that only public addresses are reached. */
   allowed?: (host: string, port: number, address: string) => boolean;
   resolve?: (host: string) => Promise<string[]>;
+  /** Other workloads of a workload's VPC; absent = no workload reaches another one. */
+  neighbours?: Neighbours;
 }
 
 /** A destination that may be dialled. */
 export interface Admitted {
   target: Target;
+  /** Empty for another workload of the VPC. */
   addresses: string[];
+  neighbour?: Neighbour;
   rules: WorkloadRules;
   /** The client's bytes came through the workload's own interface, which counts them. */
   countedThere?: boolean;
@@ -52,13 +58,15 @@ const RULES_UNAVAILABLE = refusal(
   "rules_unavailable",
   "The rules of this workload cannot be read now; try again.",
 );
-const NO_RULES: WorkloadRules = { policy: OPEN_POLICY, routes: NO_ROUTES, sources: null, owner: null };
+const NO_RULES: WorkloadRules = { policy: OPEN_POLICY, routes: NO_ROUTES, sources: null, owner: null, vpc: null };
 
 const TOO_MANY_LOOKUPS = refusal(429, "too_many_lookups", "Too many names of this workload wait to be resolved.");
 
 export interface OpenConnection {
   target: Target;
-  address: string;
+  /** Absent for a connection to another workload of the VPC. */
+  address?: string;
+  neighbour?: Neighbour;
   /** The source address that the workload's gateway gave; absent = the machine chose. */
   from?: string;
   socket: Socket;
@@ -96,14 +104,16 @@ export class Dialler {
   /** Connects to a destination that was admitted. */
   async dial(
     uid: string,
-    { target, addresses, rules, countedThere }: Admitted,
+    { target, addresses, neighbour, rules, countedThere }: Admitted,
   ): Promise<OpenConnection | EgressRefusal> {
     const dialling = this.#dialling.get(uid) ?? 0;
     if ((this.#open.get(uid)?.size ?? 0) + dialling >= CONNECTIONS_MAX)
       return refusal(429, "too_many_connections", "Too many connections.");
     this.#dialling.set(uid, dialling + 1);
     this.#turn += 1;
-    const dialled = await connectAny(pathsTo(addresses, rules.sources, this.#turn), target.port);
+    const dialled = neighbour
+      ? await connectNeighbour(neighbour, target.port)
+      : await connectAny(pathsTo(addresses, rules.sources, this.#turn), target.port);
     const left = (this.#dialling.get(uid) ?? 1) - 1;
     if (left > 0) this.#dialling.set(uid, left);
     else this.#dialling.delete(uid);
@@ -124,12 +134,12 @@ export class Dialler {
   /** Judges one request on a connection to a destination that was admitted before. */
   async admitRequest(
     uid: string,
-    { target, addresses }: Admitted,
+    { target, addresses, neighbour }: Admitted,
     http: HttpRequest,
   ): Promise<WorkloadRules | EgressRefusal> {
     const rules = await this.rulesOf(uid).catch(() => null);
     if (!rules) return RULES_UNAVAILABLE;
-    for (const address of addresses) {
+    for (const address of neighbour ? [undefined] : addresses) {
       const verdict = rules.policy.judge({ ...destination(target, address), http });
       if (verdict.allowed) continue;
       const refused = refusedBy(target.host.text, verdict.rule);
@@ -165,9 +175,12 @@ export class Dialler {
   async #recheck(uid: string): Promise<void> {
     if (!this.#open.has(uid)) return;
     const rules = await this.rulesOf(uid).catch(() => null);
-    for (const { target, address, from, socket, checked } of this.#open.get(uid) ?? []) {
+    for (const { target, address, neighbour, from, socket, checked } of this.#open.get(uid) ?? []) {
       // The address may be another tenant's in a moment.
-      if (rules && !mayLeave(rules.sources, from)) {
+      const isLeft = neighbour
+        ? await this.#isGone(uid, target, neighbour)
+        : rules && !(mayLeave(rules.sources, from) && this.#isReachable(target, rules, address ?? ""));
+      if (isLeft) {
         socket.destroy();
         continue;
       }
@@ -178,6 +191,17 @@ export class Dialler {
       this.tell(uid, target, refusedBy(target.host.text, rule));
       socket.destroy();
     }
+  }
+
+  async #isGone(uid: string, { host }: Target, neighbour: Neighbour): Promise<boolean> {
+    const found = await this.#options.neighbours?.find(uid, host).catch(() => null);
+    return !found || isRefusal(found) || found.owner !== neighbour.owner;
+  }
+
+  /** Public addresses, those that the operator lets through, and networks that the workload's VPC has a route to. */
+  #isReachable({ host, port }: Target, { vpc }: WorkloadRules, address: string): boolean {
+    if (classifyAddress(address) === "public" || this.#options.allowed?.(host.text, port, address)) return true;
+    return vpc !== null && hasRoute(vpc, address) && isRoutable(address);
   }
 
   /** The addresses that may be dialled, or why none. One forbidden address forbids the name. */
@@ -191,6 +215,8 @@ export class Dialler {
     const named = rules.policy.judgeName(host);
     if (!named.allowed) return refusedBy(host.text, named.rule);
     if (PORTS_REFUSED.includes(port)) return refusal(403, "port_forbidden", `Port ${port} is not reachable from here.`);
+    const neighbour = await this.#options.neighbours?.find(uid, host);
+    if (neighbour) return isRefusal(neighbour) ? neighbour : this.#judgeNeighbour(target, rules, neighbour, http);
     const addresses = await this.#addressesOf(uid, target);
     if (isRefusal(addresses)) return addresses;
     if (addresses.length === 0) return refusal(502, "name_not_resolved", `The name ${host.text} has no address.`);
@@ -198,13 +224,22 @@ export class Dialler {
       const verdict = rules.policy.judge({ ...destination(target, address), http });
       if (!verdict.allowed) return refusedBy(host.text, verdict.rule);
     }
-    const isFine = (address: string): boolean =>
-      (this.#options.allowed?.(host.text, port, address) ?? false) || classifyAddress(address) === "public";
-    if (!addresses.every(isFine)) {
+    if (!addresses.every((address) => this.#isReachable(target, rules, address))) {
       const message = `${host.text} is not a public address; only those are reachable from here.`;
       return refusal(403, "destination_forbidden", message);
     }
     return { target, addresses, rules };
+  }
+
+  #judgeNeighbour(
+    target: Target,
+    rules: WorkloadRules,
+    neighbour: Neighbour,
+    http?: HttpRequest,
+  ): Admitted | EgressRefusal {
+    const verdict = rules.policy.judge({ ...destination(target), http });
+    if (!verdict.allowed) return refusedBy(target.host.text, verdict.rule);
+    return doorRefusal(target.port) ?? { target, addresses: [], neighbour, rules };
   }
 
   async #addressesOf(uid: string, { host }: Target): Promise<string[] | EgressRefusal> {
@@ -216,8 +251,8 @@ export class Dialler {
   }
 }
 
-const destination = ({ host, port }: Target, address: string) =>
-  ({ host, port, address: parseAddress(address) ?? undefined, transport: "tcp" }) as const;
+const destination = ({ host, port }: Target, address?: string) =>
+  ({ host, port, address: parseAddress(address ?? "") ?? undefined, transport: "tcp" }) as const;
 
 const noSource = (gateway: string): EgressRefusal => ({
   ...refusal(

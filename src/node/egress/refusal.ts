@@ -1,21 +1,8 @@
 /** Answers of the proxy itself. */
+import { type EgressRefusal, refusal } from "../../lib/network/egress/egress-refusal.ts";
 import { STATUS_CODES } from "../../lib/network/node-http.ts";
 
-export interface EgressRefusal {
-  status: number;
-  /** For programs, in the header Proxy-Error. */
-  code: string;
-  message: string;
-  /** The place of the rule that refuses; absent where no rule of a tenant does. */
-  rule?: string;
-}
-
-export const refusal = (status: number, code: string, message: string): EgressRefusal => ({ status, code, message });
-
-export const refusedBy = (host: string, rule: string): EgressRefusal => ({
-  ...refusal(403, "firewall_blocked", `${host} is refused by ${rule}.`),
-  rule,
-});
+export { type EgressRefusal, isRefusal, refusal, refusedBy } from "../../lib/network/egress/egress-refusal.ts";
 
 export const MALFORMED = refusal(
   400,
@@ -24,8 +11,6 @@ export const MALFORMED = refusal(
 );
 
 export const HEAD_TOO_SLOW = refusal(408, "head_too_slow", "The head of the request took too long.");
-
-export const isRefusal = (value: object): value is EgressRefusal => "code" in value && "status" in value;
 
 /** Carries a refusal through an API that knows errors only. */
 export class RefusalError extends Error {

@@ -1143,6 +1143,17 @@ class AsyncApi:
         """Create a vpc. `POST /v0/vpcs`"""
         return cast("types.VpcRecord", await self._caller.call("POST", "/vpcs", query={"dryRun": dry_run}, body=body, timeout=timeout, idempotency_key=idempotency_key))
 
+    async def vpc_update(
+        self,
+        vpc_name: str,
+        body: types.VpcUpdate,
+        *,
+        dry_run: Optional[bool] = None,
+        timeout: Optional[float] = None,
+    ) -> types.VpcRecord:
+        """Replace the configuration of a vpc. `PUT /v0/vpcs/{vpcName}`"""
+        return cast("types.VpcRecord", await self._caller.call("PUT", f'/vpcs/{segment("vpcName", vpc_name)}', query={"dryRun": dry_run}, body=body, timeout=timeout))
+
     async def vpc_delete(
         self,
         vpc_name: str,

@@ -211,6 +211,8 @@ class AgentInputSpec(TypedDict):
     revision: NotRequired[AgentInputSpecRevision]
     triggers: NotRequired[List[AgentInputSpecTriggers]]
     network: NotRequired[AgentInputSpecNetwork]
+    #: The VPC that it belongs to; default `default`.
+    vpc: NotRequired[str]
     #: Callable without credentials; default false.
     public: NotRequired[bool]
     #: Hosts at or below verified custom domains at which it answers too.
@@ -510,6 +512,8 @@ class ApplicationInputSpec(TypedDict):
     workingDir: NotRequired[str]
     region: NotRequired[str]
     network: NotRequired[AgentInputSpecNetwork]
+    #: The VPC that it belongs to; default `default`.
+    vpc: NotRequired[str]
     revision: NotRequired[AgentInputSpecRevision]
     #: The first stands for image, memory, port and envs where those are absent; the rest is read-only.
     revisions: NotRequired[List[ApplicationRevisionListResult]]
@@ -908,6 +912,8 @@ class FunctionInputSpec(TypedDict):
     revision: NotRequired[AgentInputSpecRevision]
     triggers: NotRequired[List[AgentInputSpecTriggers]]
     network: NotRequired[AgentInputSpecNetwork]
+    #: The VPC that it belongs to; default `default`.
+    vpc: NotRequired[str]
     #: Callable without credentials; default false.
     public: NotRequired[bool]
     #: Hosts at or below verified custom domains at which it answers too.
@@ -1330,6 +1336,8 @@ class JobInputSpec(TypedDict):
     revision: NotRequired[AgentInputSpecRevision]
     triggers: NotRequired[List[AgentInputSpecTriggers]]
     network: NotRequired[AgentInputSpecNetwork]
+    #: The VPC that it belongs to; default `default`.
+    vpc: NotRequired[str]
     #: Refused when it names repositories: no runner is registered at GitHub.
     githubRunner: NotRequired[JobInputSpecGithubRunner]
     runtime: NotRequired[JobInputSpecRuntime]
@@ -1931,7 +1939,7 @@ class SandboxInputSpec(TypedDict):
     enabled: NotRequired[bool]
     region: NotRequired[str]
     policies: NotRequired[List[str]]
-    #: Default `default`.
+    #: The VPC that it belongs to; default `default`.
     vpc: NotRequired[str]
     runtime: NotRequired[SandboxInputSpecRuntime]
     volumes: NotRequired[List[AgentInputSpecVolumes]]
@@ -2413,14 +2421,26 @@ class VolumetemplateVersionDeleteResult(TypedDict):
 
 class VpcInput(TypedDict):
     metadata: AgentInputMetadata
-    spec: NotRequired[Dict[str, Any]]
+    spec: NotRequired[VpcInputSpec]
+
+
+class VpcInputSpec(TypedDict):
+    #: Workloads of the VPC reach each other as <name>.<vpc>.internal; default false.
+    internal: NotRequired[bool]
+    #: CIDRs of the operator's networks that workloads of the VPC reach. Set by admins; default none.
+    routes: NotRequired[List[str]]
 
 
 class VpcRecord(TypedDict):
     metadata: IntegrationconnectionRecordMetadata
-    spec: Dict[str, Any]
+    spec: VpcInputSpec
     status: str
     events: NotRequired[List[AgentRecordEvents]]
+
+
+class VpcUpdate(TypedDict):
+    metadata: NotRequired[AgentUpdateMetadata]
+    spec: NotRequired[VpcInputSpec]
 
 
 class WorkspaceAvailabilityBody(TypedDict):

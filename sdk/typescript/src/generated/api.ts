@@ -143,6 +143,7 @@ import type {
   VolumetemplateVersionDeleteResult,
   VpcInput,
   VpcRecord,
+  VpcUpdate,
   WorkspaceAvailabilityBody,
   WorkspaceDeleteResult,
   WorkspaceInput,
@@ -867,6 +868,11 @@ export interface Api {
       /** Check the request and answer as if it were done; change nothing. */
       dryRun?: boolean | undefined;
     }; body: VpcInput }): Promise<VpcRecord>;
+  /** Replace the configuration of a vpc. `PUT /v0/vpcs/{vpcName}` */
+  vpcUpdate(input: CallOptions & { params: { vpcName: string }; query?: {
+      /** Check the request and answer as if it were done; change nothing. */
+      dryRun?: boolean | undefined;
+    }; body: VpcUpdate }): Promise<VpcRecord>;
   /** Delete a vpc. `DELETE /v0/vpcs/{vpcName}` */
   vpcDelete(input: CallOptions & { params: { vpcName: string }; query?: {
       /** Check the request and answer as if it were done; change nothing. */

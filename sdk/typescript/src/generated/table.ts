@@ -99,6 +99,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   vpcList: { method: "GET", path: "/vpcs" },
   vpcGet: { method: "GET", path: "/vpcs/{vpcName}" },
   vpcCreate: { method: "POST", path: "/vpcs" },
+  vpcUpdate: { method: "PUT", path: "/vpcs/{vpcName}" },
   vpcDelete: { method: "DELETE", path: "/vpcs/{vpcName}" },
   accountList: { method: "GET", path: "/accounts" },
   accountUserList: { method: "GET", path: "/accounts/{accountId}/users" },

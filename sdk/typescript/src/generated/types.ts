@@ -269,6 +269,8 @@ export interface AgentInput {
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
     } | undefined;
+    /** The VPC that it belongs to; default `default`. */
+    vpc?: string | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
     /** Hosts at or below verified custom domains at which it answers too. */
@@ -420,6 +422,8 @@ export interface AgentRecord {
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
     } | undefined;
+    /** The VPC that it belongs to; default `default`. */
+    vpc?: string | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
     /** Hosts at or below verified custom domains at which it answers too. */
@@ -616,6 +620,8 @@ export interface AgentUpdate {
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
     } | undefined;
+    /** The VPC that it belongs to; default `default`. */
+    vpc?: string | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
     /** Hosts at or below verified custom domains at which it answers too. */
@@ -783,6 +789,8 @@ export interface ApplicationInput {
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
     } | undefined;
+    /** The VPC that it belongs to; default `default`. */
+    vpc?: string | undefined;
     revision?: {
       /** The revision that takes what no canary takes; default the latest. */
       active?: string | undefined;
@@ -914,6 +922,8 @@ export interface ApplicationRecord {
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
     } | undefined;
+    /** The VPC that it belongs to; default `default`. */
+    vpc?: string | undefined;
     revision?: {
       /** The revision that takes what no canary takes; default the latest. */
       active?: string | undefined;
@@ -1065,6 +1075,8 @@ export interface ApplicationUpdate {
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
     } | undefined;
+    /** The VPC that it belongs to; default `default`. */
+    vpc?: string | undefined;
     revision?: {
       /** The revision that takes what no canary takes; default the latest. */
       active?: string | undefined;
@@ -1683,6 +1695,8 @@ export interface FunctionInput {
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
     } | undefined;
+    /** The VPC that it belongs to; default `default`. */
+    vpc?: string | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
     /** Hosts at or below verified custom domains at which it answers too. */
@@ -1841,6 +1855,8 @@ export interface FunctionRecord {
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
     } | undefined;
+    /** The VPC that it belongs to; default `default`. */
+    vpc?: string | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
     /** Hosts at or below verified custom domains at which it answers too. */
@@ -1999,6 +2015,8 @@ export interface FunctionUpdate {
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
     } | undefined;
+    /** The VPC that it belongs to; default `default`. */
+    vpc?: string | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
     /** Hosts at or below verified custom domains at which it answers too. */
@@ -2593,6 +2611,8 @@ export interface JobInput {
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
     } | undefined;
+    /** The VPC that it belongs to; default `default`. */
+    vpc?: string | undefined;
     /** Refused when it names repositories: no runner is registered at GitHub. */
     githubRunner?: {
       repositories?: string[] | string | undefined;
@@ -2743,6 +2763,8 @@ export interface JobRecord {
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
     } | undefined;
+    /** The VPC that it belongs to; default `default`. */
+    vpc?: string | undefined;
     /** Refused when it names repositories: no runner is registered at GitHub. */
     githubRunner?: {
       repositories?: string[] | string | undefined;
@@ -2893,6 +2915,8 @@ export interface JobUpdate {
       /** Deprecated: use proxy.forbiddenDomains. */
       forbiddenDomains?: string[] | undefined;
     } | undefined;
+    /** The VPC that it belongs to; default `default`. */
+    vpc?: string | undefined;
     /** Refused when it names repositories: no runner is registered at GitHub. */
     githubRunner?: {
       repositories?: string[] | string | undefined;
@@ -3796,7 +3820,7 @@ export interface SandboxInput {
     enabled?: boolean | undefined;
     region?: string | undefined;
     policies?: string[] | undefined;
-    /** Default `default`. */
+    /** The VPC that it belongs to; default `default`. */
     vpc?: string | undefined;
     runtime?: {
       image?: string | undefined;
@@ -3940,7 +3964,7 @@ export interface SandboxRecord {
     enabled?: boolean | undefined;
     region?: string | undefined;
     policies?: string[] | undefined;
-    /** Default `default`. */
+    /** The VPC that it belongs to; default `default`. */
     vpc?: string | undefined;
     runtime?: {
       image?: string | undefined;
@@ -4590,7 +4614,12 @@ export interface VpcInput {
     labels?: Record<string, string> | undefined;
     externalId?: string | undefined;
   };
-  spec?: Record<string, unknown> | undefined;
+  spec?: {
+    /** Workloads of the VPC reach each other as <name>.<vpc>.internal; default false. */
+    internal?: boolean | undefined;
+    /** CIDRs of the operator's networks that workloads of the VPC reach. Set by admins; default none. */
+    routes?: string[] | undefined;
+  } | undefined;
 }
 
 /** The answer of vpcGet. */
@@ -4609,7 +4638,12 @@ export interface VpcRecord {
     createdBy?: string | undefined;
     updatedBy?: string | undefined;
   };
-  spec: Record<string, unknown>;
+  spec: {
+    /** Workloads of the VPC reach each other as <name>.<vpc>.internal; default false. */
+    internal?: boolean | undefined;
+    /** CIDRs of the operator's networks that workloads of the VPC reach. Set by admins; default none. */
+    routes?: string[] | undefined;
+  };
   status: string;
   events?: {
     type: string;
@@ -4619,6 +4653,22 @@ export interface VpcRecord {
     revision?: string | undefined;
     canaryRevision?: string | undefined;
   }[] | undefined;
+}
+
+/** The body of vpcUpdate. */
+export interface VpcUpdate {
+  metadata?: {
+    name?: string | undefined;
+    displayName?: string | undefined;
+    labels?: Record<string, string> | undefined;
+    externalId?: string | undefined;
+  } | undefined;
+  spec?: {
+    /** Workloads of the VPC reach each other as <name>.<vpc>.internal; default false. */
+    internal?: boolean | undefined;
+    /** CIDRs of the operator's networks that workloads of the VPC reach. Set by admins; default none. */
+    routes?: string[] | undefined;
+  } | undefined;
 }
 
 /** The body of workspaceAvailability. */

@@ -2,6 +2,7 @@
 import type { OutboundPolicy } from "./outbound-policy.ts";
 import type { Routes } from "./routes.ts";
 import type { SourceAddresses } from "./source-addresses.ts";
+import type { WorkloadVpc } from "./workload-vpc.ts";
 
 export interface WorkloadRules {
   policy: OutboundPolicy;
@@ -10,6 +11,8 @@ export interface WorkloadRules {
   sources: SourceAddresses | null;
   /** Null: nobody is known to own the workload. */
   owner: WorkloadOwner | null;
+  /** Null: the workload reaches no other workload and no network of the operator. */
+  vpc: WorkloadVpc | null;
 }
 
 /** The resource that a workload runs for. */

@@ -125,9 +125,10 @@ export async function openLocalDriver(options: LocalDriverOptions): Promise<Loca
 }
 
 /** Without a source of rules no workload has any. */
-const guarding = (egress: EgressProxy, { egress: { rules } = {}, onWarning }: LocalDriverOptions) =>
+const guarding = (egress: EgressProxy, { egress: { rules, neighbours } = {}, onWarning }: LocalDriverOptions) =>
   rules && {
     rules,
+    neighbours,
     serve: egress.serveTransparent,
     onError: (error: unknown) => onWarning?.("The outbound rules of a workload could not be set.", { error }),
   };

@@ -1,13 +1,14 @@
 /**
  * Forwards DNS questions of workloads to the machine's own name servers, which workloads cannot reach. Names below
- * `localhost` are answered here. An answer goes only to the workload that asked, and only once.
+ * `localhost`, and names of other workloads of the asker's VPC, are answered here. An answer goes only to the workload that asked, and only once.
  */
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect, createServer, isIPv6 } from "node:net";
-import { readQuestion, refusedAnswer } from "../../../../lib/network/dns-question.ts";
+import { addressAnswer, type DnsQuestion, readQuestion, refusedAnswer } from "../../../../lib/network/dns-question.ts";
 import { answerLoopback } from "../../../../lib/network/loopback-names.ts";
+import type { HostAddresses } from "./nat-addresses.ts";
 
 export interface NameServer {
   port: number;
@@ -26,6 +27,8 @@ const TCP_OF_ASKER_MAX = 16;
 /** Whether the workload at an address may ask for a name. */
 export type MayResolve = (asker: string, name: string) => Promise<boolean>;
 
+type NeighbourAt = (asker: string, name: string) => Promise<HostAddresses | "nobody" | null>;
+
 export interface NameServerOptions {
   upstreams?: Upstream[];
   port?: number;
@@ -33,12 +36,15 @@ export interface NameServerOptions {
   mayResolve?: MayResolve | undefined;
   /** Whether the workload at an address may ask for every name. */
   mayResolveAll?: (asker: string) => boolean;
+  /** The workload that has a name in the VPC of the workload at an address; null for every other name. */
+  neighbourAt?: NeighbourAt;
   /** Time for an answer; absent = 5 s. */
   answerWaitMs?: number;
 }
 
 export async function startNameServer(address: string, options: NameServerOptions = {}): Promise<NameServer> {
   const { upstreams = readUpstreams(), port = 53, mayResolve, mayResolveAll, answerWaitMs = ANSWER_WAIT_MS } = options;
+  const judge = answering(new Shares(PENDING_OF_ASKER_MAX), options);
   const [upstream] = upstreams;
   if (!upstream) throw new Error("/etc/resolv.conf names no name server");
   const door = createSocket("udp4");
@@ -50,10 +56,10 @@ export async function startNameServer(address: string, options: NameServerOption
     if (own !== null)
       door.send(own, asker.port, asker.address, () => {}); // the asker may be gone
     else if (pending.size < PENDING_MAX)
-      judged(question, asker.address, mayResolve).then(
-        (refusal) => {
-          if (refusal)
-            door.send(refusal, asker.port, asker.address, () => {}); // the asker may be gone
+      judge(question, asker.address).then(
+        (answer) => {
+          if (answer)
+            door.send(answer, asker.port, asker.address, () => {}); // the asker may be gone
           else ask({ door, pending, questions, upstream, answerWaitMs }, question, asker);
         },
         () => {}, // no question, or no rules: without an answer the asker asks again
@@ -142,12 +148,25 @@ function ask({ door, pending, questions, upstream, answerWaitMs }: Asking, quest
   socket.connect(upstream.port, upstream.host, () => socket.send(question));
 }
 
-/** The answer to a question that may not be asked; null when it may. Throws for a message that is no question. */
-async function judged(message: Buffer, asker: string, mayResolve?: MayResolve): Promise<Buffer | null> {
-  if (!mayResolve) return null;
-  const question = readQuestion(message);
-  if (!question) throw new Error("not one question");
-  return (await mayResolve(asker, question.name)) ? null : refusedAnswer(question);
+/**
+ * The answer to a question that may not be asked, or that is for another workload; null for all others. Throws for a
+ * message that is no question, and when the asker has its share of questions open.
+ */
+function answering(shares: Shares, { mayResolve, neighbourAt }: NameServerOptions) {
+  const judged = async (question: DnsQuestion, asker: string): Promise<Buffer | null> => {
+    if (!(await mayResolve?.(asker, question.name))) return refusedAnswer(question);
+    const neighbour = await neighbourAt?.(asker, question.name);
+    if (!neighbour) return null;
+    if (neighbour === "nobody") return addressAnswer(question, null);
+    return addressAnswer(question, [neighbour.ipv4, neighbour.ipv6 ?? ""]);
+  };
+  return async (message: Buffer, asker: string): Promise<Buffer | null> => {
+    if (!mayResolve) return null;
+    const question = readQuestion(message);
+    const leave = question && shares.enter(asker);
+    if (!question || !leave) throw new Error("not one question, or one too many");
+    return judged(question, asker).finally(leave);
+  };
 }
 
 interface Upstream {

@@ -17,6 +17,9 @@ export interface HostAddresses {
   ipv6: string | null;
 }
 
+/** Most workloads of a platform; each has a slot. */
+export const SLOTS_MAX = 4000;
+
 /** 4,096 addresses: 0 is the network itself, 1 the gateway; workloads follow by slot. */
 export class AddressBlock {
   readonly #number: number;
@@ -34,8 +37,16 @@ export class AddressBlock {
     this.mac = `02:62:72:74:68:${number.toString(16).padStart(2, "0")}`;
   }
 
+  readonly slots = SLOTS_MAX;
+
   ofSlot(slot: number): HostAddresses {
     return this.#host(slot + 2);
+  }
+
+  /** The hardware address of a workload's interface; ends with its IPv4 address. */
+  macOf(slot: number): string {
+    const bytes = this.ofSlot(slot).ipv4.split(".").map(Number);
+    return ["02", "62", ...bytes.map((byte) => byte.toString(16).padStart(2, "0"))].join(":");
   }
 
   #host(host: number): HostAddresses {

@@ -7,11 +7,14 @@
  *   leave4, leave6     the chain of such a workload, which chooses its source address
  *   open4, open6       how many connections each workload has open
  *   leaves4, leaves6   pairs of workload and source address; packets of older connections from other sources are dropped
+ *
+ * The sets of VPCs are in nat-vpc.ts.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { NON_PUBLIC_IPV4, PUBLIC_IPV6 } from "../../../../lib/network/address-class.ts";
 import type { SourceAddresses, SourceChoice } from "../../../../lib/network/egress/source-addresses.ts";
+import type { WorkloadVpc } from "../../../../lib/network/egress/workload-vpc.ts";
 import type { AddressBlock, HostAddresses } from "./nat-addresses.ts";
+import { NatVpcs, neighbourChains, routeRules, VPC_SETS } from "./nat-vpc.ts";
 import { feed, run } from "./tools.ts";
 
 /** Ports of the gateway that connections of workloads with rules are led to. */
@@ -26,24 +29,28 @@ export interface Way {
   isOpen: boolean;
   /** Null: the machine chooses the source address. */
   sources: SourceAddresses | null;
+  /** Null: the workload reaches no other workload and no network of the operator. */
+  vpc: WorkloadVpc | null;
 }
 
 /** Connections of one workload at once, of those that go straight to the outside: the kernel's table is for all. */
 export const CONNECTIONS_MAX = 4096;
 
-export const CLOSED: Way = { isOpen: false, sources: null };
+export const CLOSED: Way = { isOpen: false, sources: null, vpc: null };
 
 export class NatFilter {
   readonly #table: string;
   readonly #bridge: string;
   readonly #block: AddressBlock;
   readonly #ways = new Map<string, Way>();
+  readonly #vpcs: NatVpcs;
   #forwardsIpv6 = false;
 
   constructor(name: string, bridge: string, block: AddressBlock) {
     this.#table = `inet workloads_${name.replace(/\W/g, "_")}`;
     this.#bridge = bridge;
     this.#block = block;
+    this.#vpcs = new NatVpcs(this.#table);
   }
 
   /**
@@ -64,9 +71,22 @@ export class NatFilter {
   async set(workload: HostAddresses, way: Way): Promise<void> {
     const before = this.#ways.get(workload.ipv4) ?? CLOSED;
     if (JSON.stringify(before) === JSON.stringify(way)) return;
-    if (way.sources?.ipv6.length && workload.ipv6 !== null) this.#forwardIpv6();
-    const changes = [...this.#elements("delete", workload, before), ...this.#elements("add", workload, way)];
-    if (changes.length > 0) await feed("nft", ["-f", "-"], changes.join("\n"));
+    if ((way.sources?.ipv6.length || way.vpc) && workload.ipv6 !== null) this.#forwardIpv6();
+    const left = before.vpc && this.#vpcs.leave(workload, before.vpc, before.isOpen);
+    const entered = way.vpc && this.#vpcs.enter(workload, way.vpc, way.isOpen);
+    const changes = [
+      ...this.#elements("delete", workload, before),
+      ...(left?.commands ?? []),
+      ...this.#elements("add", workload, way),
+      ...(entered?.commands ?? []),
+    ];
+    try {
+      if (changes.length > 0) await feed("nft", ["-f", "-"], changes.join("\n"));
+    } catch (error) {
+      entered?.undo();
+      left?.undo();
+      throw error;
+    }
     this.#ways.set(workload.ipv4, way);
   }
 
@@ -116,10 +136,8 @@ export class NatFilter {
     const [from, to] = [`iifname "${this.#bridge}"`, `oifname "${this.#bridge}"`];
     const gateway = this.#block.gateway.ipv4;
     const limit = (digit: 4 | 6, family: "ip" | "ip6"): string =>
-      connectionsMax === null
-        ? ""
-        : `${from} ct state new add @open${digit} { ${family} saddr ct count over ${connectionsMax} } reject with icmpx admin-prohibited`;
-    const { within, without } = PUBLIC_IPV6;
+      `${from} ct state new add @open${digit} { ${family} saddr ct count over ${connectionsMax} } reject with icmpx admin-prohibited`;
+    const limits = connectionsMax === null ? [] : [limit(4, "ip"), limit(6, "ip6")];
     return `
 table ${this.#table}
 delete table ${this.#table}
@@ -137,22 +155,22 @@ table ${this.#table} {
   set open6 { type ipv6_addr; size 4096; flags dynamic; }
   set leaves4 { type ipv4_addr . ipv4_addr; }
   set leaves6 { type ipv6_addr . ipv6_addr; }
+  ${VPC_SETS}
   chain lead {
     type nat hook prerouting priority dstnat; policy accept;
     ${led ? `${ruled} ip daddr != ${gateway} tcp dport 80 dnat ip to ${gateway}:${led.http}` : ""}
     ${led ? `${ruled} ip daddr != ${gateway} tcp dport 443 dnat ip to ${gateway}:${led.https}` : ""}
   }
+  ${neighbourChains(limits)}
   chain forward {
     type filter hook forward priority filter - 10; policy accept;
-    ${from} ip daddr { ${NON_PUBLIC_IPV4.join(", ")} } drop
-    ${from} ip6 daddr != ${within} drop
-    ${from} ip6 daddr { ${without.join(", ")} } drop
+    ${from} ${to} goto neighbours
     ${from} tcp dport 25 drop
     ${from} fib daddr type local drop
+    ${routeRules(from, to)}
     ${from} meta nfproto ipv6 ip6 saddr != @free6 reject with icmpv6 admin-prohibited
     ${ruled} drop
-    ${limit(4, "ip")}
-    ${limit(6, "ip6")}
+    ${limits.join("\n    ")}
     ${from} ip saddr @dedicated ct state established,related ip saddr . ct reply ip daddr != @leaves4 drop
     ${from} ct state established,related ip6 saddr . ct reply ip6 daddr != @leaves6 drop
     ${to} ip daddr @dedicated ip daddr . ct reply ip daddr != @leaves4 drop
@@ -166,6 +184,11 @@ table ${this.#table} {
     ${led ? `${ruled} ip daddr ${gateway} tcp dport { ${led.http}, ${led.https} } accept` : ""}
     ${from} icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
     ${from} drop
+  }
+  chain output {
+    type filter hook output priority filter - 10; policy accept;
+    ${to} icmp type redirect drop
+    ${to} icmpv6 type nd-redirect drop
   }
   chain postrouting {
     type nat hook postrouting priority srcnat; policy accept;

@@ -8,12 +8,17 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { parseHost } from "../../../../lib/network/egress/host.ts";
 import type { RulesSource } from "../../../../lib/network/egress/workload-rules.ts";
+import type { WorkloadVpc } from "../../../../lib/network/egress/workload-vpc.ts";
 import type { TransparentPort } from "../../../egress/egress-proxy.ts";
+import type { Neighbours } from "../../../egress/neighbours.ts";
+import { isRefusal } from "../../../egress/refusal.ts";
 import type { HostAddresses } from "./nat-addresses.ts";
 import { CLOSED, type NatFilter } from "./nat-filter.ts";
 
 export interface GuardOptions {
   rules: RulesSource;
+  /** Other workloads of a workload's VPC; absent = none. */
+  neighbours?: Neighbours | undefined;
   /** Serves a connection that a workload made to such a port of any host. */
   serve(uid: string, port: TransparentPort, socket: Socket): void;
   onError(error: unknown): void;
@@ -24,6 +29,8 @@ export class NatGuard {
   readonly #filter: Pick<NatFilter, "set">;
   /** By IPv4 address. */
   readonly #owners = new Map<string, { uid: string; host: HostAddresses }>();
+  /** By uid of the workload. */
+  readonly #hosts = new Map<string, HostAddresses>();
   readonly #free = new Set<string>();
   readonly #listeners: Server[] = [];
   readonly #unsubscribe: () => void;
@@ -53,12 +60,15 @@ export class NatGuard {
   /** From now on the address is this workload's. */
   own(host: HostAddresses, uid: string): void {
     this.#owners.set(host.ipv4, { uid, host });
+    this.#hosts.set(uid, host);
     this.#look(host);
   }
 
   /** The address is about to get another workload: it is not free when this resolves. */
   async disown(host: HostAddresses): Promise<void> {
+    const before = this.#owners.get(host.ipv4);
     this.#owners.delete(host.ipv4);
+    if (before && this.#hosts.get(before.uid)?.ipv4 === host.ipv4) this.#hosts.delete(before.uid);
     await this.#queue(host);
   }
 
@@ -74,6 +84,20 @@ export class NatGuard {
     const { policy } = await this.#options.rules.of(uid);
     const host = parseHost(name);
     return policy.open || (host !== null && policy.judgeName(host).allowed);
+  }
+
+  /**
+   * The addresses of the workload that has the name in the VPC of the workload at `asker`. Null: the name is not one of
+   * the VPC's. "nobody": no workload that the asker reaches has the name.
+   */
+  async neighbourAt(asker: string, name: string): Promise<HostAddresses | "nobody" | null> {
+    const uid = this.#owners.get(asker)?.uid;
+    const host = parseHost(name);
+    const found = uid === undefined || !host ? null : await this.#options.neighbours?.find(uid, host);
+    if (!found) return null;
+    if (isRefusal(found)) return "nobody";
+    found.use()(); // whoever asks for a name is about to connect
+    return this.#hosts.get(found.uid) ?? "nobody";
   }
 
   isFree(address: string): boolean {
@@ -101,8 +125,13 @@ export class NatGuard {
     const uid = this.#owners.get(host.ipv4)?.uid;
     const rules = uid === undefined ? null : await this.#options.rules.of(uid).catch(() => null);
     const isFree = rules?.policy.open === true && !rules.routes.any;
-    await this.#filter.set(host, isFree ? { isOpen: true, sources: rules.sources } : CLOSED);
+    const vpc = rules && reaching(rules.vpc);
+    await this.#filter.set(host, isFree ? { isOpen: true, sources: rules.sources, vpc } : { ...CLOSED, vpc });
     if (isFree) this.#free.add(host.ipv4);
     else this.#free.delete(host.ipv4);
   }
 }
+
+/** A VPC without settings gives its workloads nothing. */
+const reaching = (vpc: WorkloadVpc | null): WorkloadVpc | null =>
+  vpc && (vpc.internal || vpc.routes.length > 0) ? vpc : null;

@@ -11,6 +11,7 @@ import { type NameServer, type NameServerOptions, startNameServer } from "./name
 import { AddressBlock, chooseBlock, IPV4_PREFIX, IPV6_PREFIX } from "./nat-addresses.ts";
 import { NatFilter } from "./nat-filter.ts";
 import { type GuardOptions, NatGuard } from "./nat-guard.ts";
+import { NatPorts } from "./nat-ports.ts";
 import { feed, run } from "./tools.ts";
 
 export interface Nat {
@@ -20,6 +21,8 @@ export interface Nat {
   attach(pid: number, slot: number): Promise<void>;
   /** Tells which workload has the slot: its outbound rules hold from now on. */
   own(slot: number, uid: string): void;
+  /** The same for a workload of an earlier server, which may have given it another hardware address. */
+  adopt(pid: number, slot: number, uid: string): void;
   /** Closes the way out of a workload that is gone. The slot may have another workload already. */
   release(slot: number, uid: string): Promise<void>;
   /** Bytes that the workload sent and received so far. */
@@ -45,21 +48,24 @@ export async function openNat(options: NatOptions): Promise<{ nat: Nat | null; m
   const bridge = `${name}-br`;
   let guard: NatGuard | null = null;
   let filter: NatFilter | null = null;
+  let ports: NatPorts | null = null;
   try {
     if (process.getuid?.() !== 0) throw new Error("the server does not run as root");
     await run("nft", ["--version"]);
     const block = new AddressBlock(chooseBlock(bridge), ipv6 === true && existsSync("/proc/sys/net/ipv6"));
     await makeBridge(bridge, block);
+    ports = new NatPorts(name, linkOf(name), block);
+    await ports.open();
     filter = new NatFilter(name, bridge, block);
     guard = guarding ? new NatGuard(guarding, filter) : null;
     const gateway = block.gateway.ipv4;
     const led = guard && { http: await guard.listen(gateway, 80), https: await guard.listen(gateway, 443) };
     const missing = await filter.open(led, connectionsMax);
     const names = await startNameServer(gateway, guard ? judging(guard) : {});
-    return { nat: natOn(name, bridge, block, { names, guard, filter }), missing };
+    return { nat: natOn(name, bridge, block, { names, guard, filter, ports }), missing };
   } catch (error) {
     await guard?.stop();
-    await takeDown(bridge, filter).catch(() => {}); // parts that were not created cannot be removed
+    await takeDown(bridge, [ports, filter]).catch(() => {}); // parts that were not created cannot be removed
     const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
     return { nat: null, missing: `No address translation (${reason}): outbound goes through the platform's proxy.` };
   }
@@ -69,40 +75,64 @@ interface Running {
   names: NameServer;
   guard: NatGuard | null;
   filter: NatFilter;
+  ports: NatPorts;
 }
+
+const linkOf = (name: string): string => `${name}-v`;
 
 const judging = (guard: NatGuard): NameServerOptions => ({
   mayResolve: async (asker, name) => guard.isFree(asker) || guard.mayResolve(asker, name),
   mayResolveAll: (asker) => guard.isFree(asker),
+  neighbourAt: (asker, name) => guard.neighbourAt(asker, name),
 });
 
-function natOn(name: string, bridge: string, block: AddressBlock, { names, guard, filter }: Running): Nat {
+function natOn(name: string, bridge: string, block: AddressBlock, { names, guard, filter, ports }: Running): Nat {
   const { gateway } = block;
-  const link = (slot: number): string => `${name}-v${slot}`;
+  const link = (slot: number): string => `${linkOf(name)}${slot}`;
+  /** Neighbours that nobody has to ask for, and that no answer changes. */
+  const pin = (address: string, mac: string, device: string): string =>
+    `neighbour replace ${address} lladdr ${mac} dev ${device} nud permanent`;
+  const pinned = (slot: number): string[] => {
+    const { ipv4, ipv6 } = block.ofSlot(slot);
+    return [ipv4, ...(ipv6 === null ? [] : [ipv6])].map((address) => pin(address, block.macOf(slot), bridge));
+  };
+  const inNamespace = (pid: number, commands: string[]): Promise<void> =>
+    feed("nsenter", ["-t", String(pid), "-n", "ip", "-batch", "-"], commands.join("\n"));
   return {
     resolvConf: `nameserver ${gateway.ipv4}\noptions timeout:2 attempts:2\n`,
     own: (slot, uid) => guard?.own(block.ofSlot(slot), uid),
+    adopt(pid, slot, uid) {
+      inNamespace(pid, [`link set eth0 address ${block.macOf(slot)}`])
+        .then(() => feed("ip", ["-batch", "-"], pinned(slot).join("\n")))
+        .catch(() => {}) // the workload has no interface; its rules are read all the same
+        .then(() => guard?.own(block.ofSlot(slot), uid));
+    },
     release: async (slot, uid) => guard?.release(block.ofSlot(slot), uid),
     async attach(pid, slot) {
       const own = block.ofSlot(slot);
       await guard?.disown(own);
       const outside = [
-        `link add ${link(slot)} type veth peer name eth0 netns ${pid}`,
+        `link add ${link(slot)} type veth peer name eth0 address ${block.macOf(slot)} netns ${pid}`,
         `link set ${link(slot)} master ${bridge}`,
         `link set ${link(slot)} type bridge_slave isolated on`,
         `link set ${link(slot)} up`,
+        ...pinned(slot),
       ];
       const inside = [
-        `address add ${own.ipv4}/${IPV4_PREFIX} dev eth0`,
-        ...(own.ipv6 === null ? [] : [`address add ${own.ipv6}/${IPV6_PREFIX} dev eth0 nodad`]),
+        // Other workloads are not on the link: packets for them go to the gateway, whose filter judges them.
+        `address add ${own.ipv4}/32 dev eth0`,
+        ...(own.ipv6 === null ? [] : [`address add ${own.ipv6}/128 dev eth0 nodad`]),
         "link set eth0 up",
-        `route add default via ${gateway.ipv4}`,
-        ...(gateway.ipv6 === null ? [] : [`route add default via ${gateway.ipv6}`]),
+        ...[gateway.ipv4, ...(own.ipv6 === null || gateway.ipv6 === null ? [] : [gateway.ipv6])].flatMap((address) => [
+          pin(address, block.mac, "eth0"),
+          `route add ${address} dev eth0`,
+          `route add default via ${address}`,
+        ]),
       ];
       // The kernel may not have removed the interface of the slot's previous workload yet.
       await run("ip", ["link", "delete", link(slot)]).catch(() => {});
       await feed("ip", ["-batch", "-"], outside.join("\n"));
-      await feed("nsenter", ["-t", String(pid), "-n", "ip", "-batch", "-"], inside.join("\n"));
+      await inNamespace(pid, inside);
     },
     traffic(slot) {
       const table = readFileSync("/proc/net/dev", "utf8");
@@ -114,14 +144,14 @@ function natOn(name: string, bridge: string, block: AddressBlock, { names, guard
     async stop(forget) {
       await names.stop();
       await guard?.stop();
-      if (forget) await takeDown(bridge, filter);
+      if (forget) await takeDown(bridge, [ports, filter]);
     },
   };
 }
 
-async function takeDown(bridge: string, filter: NatFilter | null): Promise<void> {
+async function takeDown(bridge: string, tables: readonly (NatPorts | NatFilter | null)[]): Promise<void> {
   await run("ip", ["link", "delete", bridge]);
-  await filter?.remove();
+  for (const table of tables) await table?.remove();
 }
 
 async function makeBridge(bridge: string, block: AddressBlock): Promise<void> {

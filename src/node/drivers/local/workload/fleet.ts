@@ -15,6 +15,7 @@ import { daemonAnswers, forgetMemory } from "../gvisor/memory.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import { createCgroup } from "../machine/cgroup.ts";
 import { idBaseOf } from "../machine/machine.ts";
+import { SLOTS_MAX } from "../network/nat-addresses.ts";
 import { type LiveRoot, rootSizeMb } from "../storage/root-disks.ts";
 import { Tasks } from "../tasks/tasks.ts";
 import { adopt } from "./adopt.ts";
@@ -48,8 +49,6 @@ const POOLED_LIMITS: Limits = { memoryMb: 4096, cpus: 2 };
 const POOLED_NAME = "sandbox";
 /** Most claims at once: a few more than one batch of host names. */
 const CLAIMS_MAX = 16;
-/** Most workloads and slots; each has a range of user ids and a network address. */
-const SLOTS_MAX = 4000;
 
 export class Fleet {
   readonly #options: FleetOptions;
@@ -86,8 +85,8 @@ export class Fleet {
   /** Adopts workloads of an earlier run of the server; part of opening. */
   async open(): Promise<void> {
     const { context, dir } = this.#options;
-    for (const each of await adopt(context, dir, context.machine.cgroups)) this.#adopt(each);
-    for (const each of (await this.#tasks?.open()) ?? []) this.#adopt(each);
+    for (const each of await adopt(context, dir, context.machine.cgroups)) this.#adopt(each, "found");
+    for (const each of (await this.#tasks?.open()) ?? []) this.#adopt(each, "found");
   }
 
   async close(): Promise<void> {
@@ -124,12 +123,15 @@ export class Fleet {
       .flatMap(({ record }) => record.uid ?? []);
   }
 
-  #adopt(workload: Workload): void {
+  #adopt(workload: Workload, how: "found" | "started"): void {
     this.#byId.set(workload.record.id, workload);
     const { uid, slot } = workload.record;
     if (uid === null) return;
     this.#byUid.set(uid, workload);
-    if (workload.alive) this.#options.context.nat?.own(slot, uid);
+    const nat = natFor(this.#options.context, workload.record);
+    if (!nat || !workload.alive) return;
+    if (how === "found") nat.adopt(workload.record.pid, slot, uid);
+    else nat.own(slot, uid);
   }
 
   async start(order: Order, grade: Grade, signal?: AbortSignal): Promise<Workload> {
@@ -138,7 +140,7 @@ export class Fleet {
     // Only the daemon can run a command as another user than root.
     if (this.#tasks && usual && spec.exec?.alone && !env.BL_SANDBOX_USER_ENABLED && !image.user) {
       const task = await this.#tasks.start(order, signal);
-      this.#adopt(task);
+      this.#adopt(task, "started");
       return task;
     }
     const ended = this.find(spec.uid);
