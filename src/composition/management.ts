@@ -22,6 +22,7 @@ import { createDriveTokenCheck } from "../kinds/drive/token-check.ts";
 import { OPERATIONS } from "../kinds/index.ts";
 import type { Platform } from "../kinds/port.ts";
 import { MEMBER_SCOPES, SCOPES } from "../kinds/scopes.ts";
+import { FailedTries } from "../lib/failed-tries.ts";
 import { createOutbound } from "../lib/network/outbound-http.ts";
 import { proxiesOf } from "../lib/schemas/tls-settings.ts";
 import type { Foundation } from "./foundation.ts";
@@ -105,6 +106,7 @@ export async function startManagement(
   addUploadRoute(api, platform);
   addRegistryDoor(api, {
     ...{ deps: platform, authenticator, publicUrl: issuer },
+    tries: new FailedTries(clock, config.anonymous_writes),
     machines: { store: platform.store, clock, keyFor: platform.keyFor, isRunning },
   });
   await api.ready();

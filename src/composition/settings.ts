@@ -48,6 +48,7 @@ export const settingsOf = (config: Config, version: string): Omit<Settings, "nod
   jobLeaseMs: config.job_lease * SECOND_MS,
   jobGraceMs: config.job_grace * SECOND_MS,
   imageBytesMax: config.image_max * 2 ** 20,
+  registryBytesMax: config.registry_max * 2 ** 20,
   buildEnv: fileOf(config, "build_env_file", (text) => parseEnv(text) as Record<string, string>) ?? {},
   otlpUrl: config.otlp_url ?? null,
   threadsKeptMs: config.thread_keep_days * DAY_MS,

@@ -96,6 +96,8 @@ export interface Settings {
   jobGraceMs: number;
   /** Size of the largest image archive that can be uploaded. */
   imageBytesMax: number;
+  /** Bytes of the images that one workspace may have pushed. */
+  registryBytesMax: number;
   /** Environment variables of every build, such as registries and certificates. */
   buildEnv: Readonly<Record<string, string>>;
   /** OTLP/HTTP collector that workloads send traces and metrics to; null = none. */

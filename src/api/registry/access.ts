@@ -12,6 +12,8 @@ import { PlatformError } from "../../contract/errors.ts";
 import type { Operation } from "../../contract/operation.ts";
 import { registryError } from "../../contract/registry-error.ts";
 import { imageGet, imageLoad, imageTagDelete } from "../../kinds/image/operations.ts";
+import type { FailedTries } from "../../lib/failed-tries.ts";
+import { SECOND_MS } from "../../lib/time/clock.ts";
 import { ACTIONS, type Action, isAction, type RegistryTokens, type Secret } from "./tokens.ts";
 
 /** The operation of the API that each action stands for: it needs the same scope and role. */
@@ -34,13 +36,20 @@ export interface AccessDeps {
   authenticator: Authenticator;
   machines: MachineDeps;
   tokens: RegistryTokens;
+  tries: FailedTries;
   /** Address of this server. */
   publicUrl(): string;
 }
 
+/** A request, as far as it tells who asks from where. */
+export interface Asking {
+  headers: IncomingHttpHeaders;
+  clientAddress: string;
+}
+
 export type Access = ReturnType<typeof createAccess>;
 
-export function createAccess({ authenticator, machines, tokens, publicUrl }: AccessDeps) {
+export function createAccess({ authenticator, machines, tokens, tries, publicUrl }: AccessDeps) {
   const challenge = (scope?: string): Record<string, string> => {
     const url = new URL(publicUrl());
     const asked = scope === undefined ? "" : `,scope="${scope}"`;
@@ -57,39 +66,66 @@ export function createAccess({ authenticator, machines, tokens, publicUrl }: Acc
     }
   }
 
-  async function guestOf({ secret, allowed, until }: Omit<Guest, "caller">, scope?: string): Promise<Guest> {
+  async function guestOf(
+    { secret, allowed, until }: Omit<Guest, "caller">,
+    address: string,
+    scope?: string,
+  ): Promise<Guest> {
+    const credential = `${secret.user}:${secret.password}`;
+    const waitMs = tries.waitMs(address, credential);
+    if (waitMs > 0)
+      throw registryError(
+        "too_many_requests",
+        "TOOMANYREQUESTS",
+        "Too many tries with credentials that are not valid.",
+        {
+          headers: { "retry-after": String(Math.ceil(waitMs / SECOND_MS)) },
+        },
+      );
     const caller = await callerOf(secret);
-    if (caller) return { caller, secret, allowed, until };
+    if (caller) {
+      tries.passed(credential);
+      return { caller, secret, allowed, until };
+    }
+    tries.failed(address, credential);
     const message = "The credentials are not valid. Sign in with an API key as password, or a service account.";
     throw registryError("unauthenticated", "UNAUTHORIZED", message, { headers: challenge(scope) });
   }
 
   /** Why the caller may not do this; null when the caller may. */
-  function refusalOf({ caller }: Guest, membership: Membership | null, action: Action): string | null {
+  function refusalOf({ caller }: Pick<Guest, "caller">, membership: Membership | null, action: Action): string | null {
     if (!membership) return "These credentials give no access to this repository.";
     return scopeRefusal(OPERATION_OF[action], caller) ?? roleRefusal(OPERATION_OF[action], membership.role);
   }
 
+  /** Said only to a caller who may make a workspace, and may know which names are taken. */
+  async function absence({ accounts, bound }: Caller, workspace: string): Promise<string | null> {
+    if (bound !== null || !accounts.some(({ role }) => role === "admin")) return null;
+    return (await machines.store.workspaces.get(workspace)) ? null : `There is no workspace '${workspace}'.`;
+  }
+
   return {
     /** `scope`: what a client without credentials is told to ask for. */
-    async identify({ authorization = "" }: IncomingHttpHeaders, scope?: string): Promise<Guest> {
+    async identify({ headers: { authorization = "" }, clientAddress }: Asking, scope?: string): Promise<Guest> {
       const [, scheme = "", value = ""] = /^(basic|bearer) +(\S+)$/i.exec(authorization) ?? [];
       if (scheme === "")
         throw registryError("unauthenticated", "UNAUTHORIZED", "Sign in first.", { headers: challenge(scope) });
-      if (scheme.toLowerCase() === "basic") return guestOf(whole(basicOf(value)), scope);
-      return guestOf(tokens.open(value) ?? whole({ user: "", password: value }), scope);
+      if (scheme.toLowerCase() === "basic") return guestOf(whole(basicOf(value)), clientAddress, scope);
+      return guestOf(tokens.open(value) ?? whole({ user: "", password: value }), clientAddress, scope);
     },
 
     async authorize(guest: Guest, repository: string, action: Action): Promise<Membership> {
       const [workspace = ""] = repository.split("/");
+      const membership = await authenticator.membershipIn(guest.caller, workspace);
+      const reason = refusalOf(guest, membership, action);
+      // No other token of these credentials would help, so the client is not told to sign in again.
+      if (!membership || reason !== null)
+        throw registryError("forbidden", "DENIED", (await absence(guest.caller, workspace)) ?? reason ?? "");
       if (guest.allowed && !guest.allowed[repository]?.includes(action))
         throw registryError("unauthenticated", "UNAUTHORIZED", `This token does not allow to ${action} here.`, {
           headers: challenge(`repository:${repository}:${action}`),
         });
-      const membership = await authenticator.membershipIn(guest.caller, workspace);
-      const reason = refusalOf(guest, membership, action);
-      if (membership && reason === null) return membership;
-      throw registryError("forbidden", "DENIED", reason ?? "");
+      return membership;
     },
 
     /** A token for those of the asked actions that the caller may do. `scopes`: `repository:team/tool:pull,push`. */
@@ -108,7 +144,8 @@ export function createAccess({ authenticator, machines, tokens, publicUrl }: Acc
       return tokens.make({ secret: guest.secret, allowed }, guest.until);
     },
 
-    secretOf: (user: string, password: string): Promise<Guest> => guestOf(whole({ user, password })),
+    secretOf: (user: string, password: string, { clientAddress }: Asking): Promise<Guest> =>
+      guestOf(whole({ user, password }), clientAddress),
   };
 }
 

@@ -1,7 +1,7 @@
 /** Blobs: reading one whole or in part, and uploads in one request or several. */
 import { createReadStream } from "node:fs";
 import { registryError } from "../../contract/registry-error.ts";
-import { DIGEST, mountBlob, requireBlob } from "../../kinds/image/registry/blobs.ts";
+import { DIGEST, keepBlob, mountBlob, requireBlob } from "../../kinds/image/registry/blobs.ts";
 import { ownPlace, parseRepository, readablePlace } from "../../kinds/image/registry/place.ts";
 import type { DoorAnswer, DoorRoute, Visit } from "./visit.ts";
 
@@ -15,7 +15,8 @@ export const blobRoutes: readonly DoorRoute[] = [
 ];
 
 async function readBlob({ request, name, rest: digest, deps }: Visit): Promise<DoorAnswer> {
-  const { file, sizeBytes } = await requireBlob(await readablePlace(name, deps), digest, deps.here);
+  const [reader, place] = [await ownPlace(name, deps), await readablePlace(name, deps)];
+  const { file, sizeBytes } = await requireBlob(reader, place, digest, deps.here);
   const range = rangeOf(request.headers.range, sizeBytes);
   if (range === "beyond")
     throw registryError("range_not_satisfiable", "RANGE_INVALID", `The blob has ${sizeBytes} bytes.`, {
@@ -85,9 +86,9 @@ async function cancelUpload({ name, rest: id, deps }: Visit): Promise<DoorAnswer
 async function finish({ request, name, repository, deps }: Visit, id: string, digest: string): Promise<DoorAnswer> {
   if (!DIGEST.test(digest))
     throw registryError("bad_request", "DIGEST_INVALID", "The digest has to be sha256: and 64 hexadecimal digits.");
-  const { key } = await ownPlace(name, deps);
-  const sizeBytes = await deps.here.blobUploads.finish(id, key, digest, partOf(request));
-  await deps.store.pushedImages.addBlob(key, digest, sizeBytes);
+  const place = await ownPlace(name, deps);
+  const sizeBytes = await deps.here.blobUploads.finish(id, place.key, digest, partOf(request));
+  await keepBlob(place, { digest, sizeBytes }, deps);
   return created(repository, digest);
 }
 

@@ -52,15 +52,15 @@ async function answer(request: FastifyRequest, access: Access, deps: Platform): 
   const [path = "", query = ""] = (request.raw.url ?? "").split("?");
   const [parameters, method] = [new URLSearchParams(query), request.method];
   if (/^\/v2\/?$/.test(path)) {
-    await access.identify(request.headers);
+    await access.identify(request);
     return json({});
   }
-  if (path === "/v2/token") return giveToken(request, parameters, access);
+  if (path === "/v2/token") return giveToken(request, parameters, access, deps);
   const [, repository = "", below = ""] = PATH.exec(path) ?? [];
   const there = ROUTES.filter((route) => route.path.test(below));
   const route = there.find((each) => each.method === (method === "HEAD" ? "GET" : method));
   if (!route) {
-    await access.identify(request.headers);
+    await access.identify(request);
     if (there.length === 0)
       throw registryError("not_found", "UNSUPPORTED", "The registry has nothing at this address.");
     const allow = there.map((each) => each.method).join(", ");
@@ -70,7 +70,7 @@ async function answer(request: FastifyRequest, access: Access, deps: Platform): 
   }
   const { action } = route;
   const name = parseRepository(repository);
-  const guest = await access.identify(request.headers, `repository:${repository}:${scopeOf(action)}`);
+  const guest = await access.identify(request, `repository:${repository}:${scopeOf(action)}`);
   const rest = (route.path.exec(below)?.[1] ?? "").replace(/%3a/i, ":");
   const asked = { request, query: parameters, repository, name, guest, rest, deps };
   return audited(asked, route, async () => {
@@ -116,7 +116,12 @@ async function audited(
 const isDenied = (error: unknown): boolean => error instanceof PlatformError && error.code === "forbidden";
 
 /** GET with Basic, as `docker login` asks, or a form with the same as `grant_type=password`. */
-async function giveToken(request: FastifyRequest, query: URLSearchParams, access: Access): Promise<DoorAnswer> {
+async function giveToken(
+  request: FastifyRequest,
+  query: URLSearchParams,
+  access: Access,
+  deps: Platform,
+): Promise<DoorAnswer> {
   const form =
     request.method === "POST"
       ? new URLSearchParams((await bodyOf(request.raw, FORM_BYTES_MAX)).toString("utf8"))
@@ -124,10 +129,22 @@ async function giveToken(request: FastifyRequest, query: URLSearchParams, access
   const password = request.method === "POST" ? form.get("password") : null;
   const guest =
     password === null
-      ? await access.identify(request.headers)
-      : await access.secretOf(form.get("username") ?? "", password);
-  const scopes = form.getAll("scope").flatMap((each) => each.split(" "));
-  const { token, expiresInSeconds } = await access.grant(guest, scopes.slice(0, SCOPES_MAX));
+      ? await access.identify(request)
+      : await access.secretOf(form.get("username") ?? "", password, request);
+  const scopes = form
+    .getAll("scope")
+    .flatMap((each) => each.split(" "))
+    .slice(0, SCOPES_MAX);
+  const { token, expiresInSeconds } = await access.grant(guest, scopes);
+  const { clientAddress: sourceAddress, id: requestId } = request;
+  const call = {
+    operation: TOKEN,
+    isSecret: false,
+    caller: guest.caller,
+    params: { scope: scopes.join(" ") },
+    body: null,
+  };
+  await deps.store.audit.record(auditEntry({ ...call, workspace: null, sourceAddress, requestId }, { status: 200 }));
   return json({ token, access_token: token, expires_in: expiresInSeconds, issued_at: new Date().toISOString() });
 }
 
@@ -137,6 +154,8 @@ const json = (value: unknown): DoorAnswer => ({
   body: () => Buffer.from(JSON.stringify(value)),
 });
 
+/** The exchange of credentials for a token, as the audit log names it. */
+const TOKEN = { id: "registryToken", params: ["scope"], method: "GET" } as const;
 /** Scopes of one token. */
 const SCOPES_MAX = 20;
 const FORM_BYTES_MAX = 16 * 1024;

@@ -183,5 +183,6 @@ export async function sweepBundles(
     if (bundle.drive) await (await driver.capability("drives"))?.destroy(bundle.drive);
     if (bundle.image) await (await driver.capability("images"))?.remove(bundle.image);
   }
-  for (const { digest } of (await blobs.list()).filter(isOld)) if (!used.has(digest)) await blobs.remove(digest);
+  for (const { digest, writtenMs } of (await blobs.list()).filter(isOld))
+    if (!used.has(digest)) await blobs.remove(digest, writtenMs);
 }

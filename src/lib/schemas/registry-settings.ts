@@ -3,6 +3,11 @@ import { z } from "zod";
 import { list } from "./setting-values.ts";
 
 export const registrySettings = {
+  registry_max: {
+    env: "BERTH_REGISTRY_MAX",
+    schema: z.coerce.number().int().min(1).default(102_400),
+    about: "What the images that one workspace has pushed may have together, compressed, in MB.",
+  },
   registries: {
     env: "BERTH_REGISTRIES",
     schema: list.optional(),

@@ -3,7 +3,7 @@
  * is there whole or not at all; unfinished files are removed at the next start.
  */
 import { createHash, type Hash } from "node:crypto";
-import { createReadStream, createWriteStream, mkdirSync, rmSync } from "node:fs";
+import { createReadStream, createWriteStream, mkdirSync, rmSync, statSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rename, rm, stat, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Readable, Transform } from "node:stream";
@@ -29,7 +29,8 @@ export interface BlobStore {
   /** The path of the file; null when there is none. */
   find(digest: string): Promise<string | null>;
   list(): Promise<{ digest: string; writtenMs: number }[]>;
-  remove(digest: string): Promise<void>;
+  /** `writtenMs`: as the list told it; a file that was written again since stays. */
+  remove(digest: string, writtenMs?: number): Promise<void>;
   /** Stores a small JSON value under a key. */
   writeNote(key: string, value: unknown): Promise<void>;
   readNote(key: string): Promise<unknown>;
@@ -94,8 +95,12 @@ export function openBlobStore(dir: string, shared?: SharedBlobs): BlobStore {
       return isHere || (await fetched(digest)) ? file : null;
     },
     list: async () => (await listFolder(kept)).map(({ key: digest, writtenMs }) => ({ digest, writtenMs })),
-    async remove(digest) {
-      if (DIGEST.test(digest)) await rm(join(kept, digest), { force: true });
+    async remove(digest, writtenMs) {
+      if (!DIGEST.test(digest)) return;
+      const file = join(kept, digest);
+      // Both at once: nothing of this process comes between.
+      if (writtenMs === undefined || statSync(file, { throwIfNoEntry: false })?.mtimeMs === writtenMs)
+        rmSync(file, { force: true });
     },
     async writeNote(key, value) {
       const file = join(temp, randomWord(16));

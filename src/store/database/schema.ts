@@ -394,4 +394,5 @@ export interface PushedManifestRow {
   /** Digest of the manifest that it is about, such as the one that it signs; "" for none. */
   subject: string;
   created_at: number;
+  size_bytes: number;
 }

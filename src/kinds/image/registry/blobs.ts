@@ -5,7 +5,25 @@ import type { RepositoryPlace } from "./place.ts";
 
 export const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
+/** Blobs of one workspace. Their names are in the database. */
+const BLOBS_MAX = 100_000;
+
 type BlobDeps = Pick<Deps, "store" | "blobs">;
+
+/** Gives a repository a blob; refused when the workspace has too many, or too large ones. */
+export async function keepBlob(
+  { key }: Pick<RepositoryPlace, "key">,
+  blob: { digest: string; sizeBytes: number },
+  { store, settings }: Pick<Deps, "store" | "settings">,
+): Promise<void> {
+  const limits = { bytesMax: settings.registryBytesMax, blobsMax: BLOBS_MAX };
+  if (await store.pushedImages.addBlob(key, blob, limits)) return;
+  throw registryError(
+    "usage_limit_exceeded",
+    "DENIED",
+    `The images of this workspace would have more than ${limits.bytesMax} bytes, or ${BLOBS_MAX} blobs. Delete some of them.`,
+  );
+}
 
 /** The file on this machine. Servers of one database bring each other's blobs here. */
 export const blobFile = (digest: string, { blobs }: Pick<Deps, "blobs">): Promise<string | null> =>
@@ -22,12 +40,28 @@ export async function findBlob(
   return sizeBytes === null || file === null ? null : { file, sizeBytes };
 }
 
+/**
+ * A blob for a reader. Of an image that another workspace lends, only blobs of its manifests are told: what was pushed
+ * and is in no image is not part of what was lent.
+ */
+async function findReadable(
+  reader: Pick<RepositoryPlace, "key">,
+  place: Pick<RepositoryPlace, "key">,
+  digest: string,
+  deps: BlobDeps,
+): Promise<{ file: string; sizeBytes: number } | null> {
+  const isLent = reader.key.owner !== place.key.owner;
+  if (isLent && (!DIGEST.test(digest) || !(await deps.store.pushedImages.isNamed(place.key, digest)))) return null;
+  return findBlob(place, digest, deps);
+}
+
 export async function requireBlob(
+  reader: Pick<RepositoryPlace, "key">,
   place: Pick<RepositoryPlace, "key">,
   digest: string,
   deps: BlobDeps,
 ): Promise<{ file: string; sizeBytes: number }> {
-  const found = await findBlob(place, digest, deps);
+  const found = await findReadable(reader, place, digest, deps);
   if (found) return found;
   throw registryError("not_found", "BLOB_UNKNOWN", "This repository has no such blob.");
 }
@@ -37,9 +71,9 @@ export async function mountBlob(
   target: Pick<RepositoryPlace, "key">,
   source: Pick<RepositoryPlace, "key">,
   digest: string,
-  deps: BlobDeps,
+  deps: BlobDeps & Pick<Deps, "settings">,
 ): Promise<boolean> {
-  const found = await findBlob(source, digest, deps);
-  if (found) await deps.store.pushedImages.addBlob(target.key, digest, found.sizeBytes);
+  const found = await findReadable(target, source, digest, deps);
+  if (found) await keepBlob(target, { digest, sizeBytes: found.sizeBytes }, deps);
   return found !== null;
 }

@@ -30,6 +30,8 @@ import type { RepositoryPlace } from "./place.ts";
 
 /** Manifests of one repository. */
 const MANIFESTS_MAX = 10_000;
+/** Bytes of all manifests of a workspace, which are in the database. One has some kilobytes. */
+const WORKSPACE_BYTES_MAX = 256 * 1024 * 1024;
 /** Manifests that one index names. All names of a repository are held in memory when it is swept. */
 const NAMES_MAX = 256;
 
@@ -79,7 +81,19 @@ export async function putManifest(
   const isKnown = (await deps.store.pushedImages.getManifest(place.key, digest)) !== null;
   if (!isKnown && (await deps.store.pushedImages.countManifests(place.key)) >= MANIFESTS_MAX)
     throw registryError("usage_limit_exceeded", "DENIED", `A repository has at most ${MANIFESTS_MAX} manifests.`);
-  await deps.store.pushedImages.addManifest(place.key, manifest);
+  const added = await deps.store.pushedImages.addManifest(place.key, manifest, WORKSPACE_BYTES_MAX);
+  if (added === "too_large")
+    throw registryError(
+      "usage_limit_exceeded",
+      "DENIED",
+      `The manifests of a workspace have at most ${WORKSPACE_BYTES_MAX} bytes. Delete some of them.`,
+    );
+  if (added === "incomplete")
+    throw registryError(
+      "not_found",
+      "MANIFEST_BLOB_UNKNOWN",
+      "What the manifest names was removed meanwhile. Push again.",
+    );
   if (DIGEST.test(reference)) return manifest;
   try {
     await keepTag(place, reference, digest, "manifests" in document || holdsFiles(document), actor, deps);

@@ -42,12 +42,12 @@ async function sweepRepository(
   const isKept = ({ digest, createdAt }: ManifestEntry): boolean =>
     reached.has(digest) || createdAt + UNTAGGED_MAX_MS > now;
   const old = manifests.filter((each) => !isKept(each)).map(({ digest }) => digest);
-  if (old.length > 0) await pushedImages.removeManifests(key, old);
+  if (old.length > 0) await pushedImages.removeManifests(key, old, now - UNTAGGED_MAX_MS);
   const named = new Set(manifests.filter(isKept).flatMap(({ names }) => names));
   const unnamed = (await pushedImages.listBlobs(key))
     .filter(({ digest, createdAt }) => !named.has(digest) && createdAt + UNNAMED_MAX_MS < now)
     .map(({ digest }) => digest);
-  if (unnamed.length > 0) await pushedImages.removeBlobs(key, unnamed.slice(0, REMOVED_MAX));
+  if (unnamed.length > 0) await pushedImages.removeBlobs(key, unnamed.slice(0, REMOVED_MAX), now - UNNAMED_MAX_MS);
 }
 
 /** What tags lead to, what that names, and what is about any of these. */

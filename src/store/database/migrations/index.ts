@@ -35,6 +35,7 @@ import { certificates } from "./0026-certificates.ts";
 import { taskUpdates } from "./0027-task-updates.ts";
 import { pushedImages } from "./0028-pushed-images.ts";
 import { revokedCertificates } from "./0029-revoked-certificates.ts";
+import { manifestSizes } from "./0030-manifest-sizes.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -67,6 +68,7 @@ export const MIGRATIONS: readonly Migration[] = [
   taskUpdates,
   pushedImages,
   revokedCertificates,
+  manifestSizes,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
