@@ -18,23 +18,31 @@ export interface AccessTokens {
   issue(principal: Principal, credential: string, sandboxUid: string): string;
   /** The owner of a token for this sandbox, or of any other credential. */
   check(token: string, sandboxUid: string): Promise<Principal | null>;
+  /** The owner of a token for any sandbox, one that is gone as well, or of any other credential. */
+  ownerOf(token: string): Promise<Principal | null>;
 }
 
 const PREFIX = "e2b_";
-const TOKEN = /^e2b_([\w-]+)\.([\w-]{43})$/;
+/** The key, the sandbox, and the seal of both. */
+const TOKEN = /^e2b_([\w-]+)\.([\w-]+)\.([\w-]{43})$/;
 const PURPOSE = "e2b-access-tokens";
 
 export function createAccessTokens({ keyFor, principalOfKey, authenticate }: AccessTokenDeps): AccessTokens {
   const macOf = (keyId: string, sandboxUid: string): string =>
     createHmac("sha256", keyFor(PURPOSE)).update(`${sandboxUid}/${keyId}`).digest("base64url");
+  const ownerOf = async (token: string): Promise<Principal | null> => {
+    const [, keyId, sandboxUid, mac] = TOKEN.exec(token) ?? [];
+    if (keyId === undefined || sandboxUid === undefined || mac === undefined) return authenticate(token);
+    const isRight = timingSafeEqual(Buffer.from(mac), Buffer.from(macOf(keyId, sandboxUid)));
+    return isRight ? principalOfKey(keyId) : null;
+  };
   return {
     issue: ({ keyId }, credential, sandboxUid) =>
-      keyId ? `${PREFIX}${keyId}.${macOf(keyId, sandboxUid)}` : credential,
-    async check(token, sandboxUid) {
-      const [, keyId, mac] = TOKEN.exec(token) ?? [];
-      if (keyId === undefined || mac === undefined) return authenticate(token);
-      const isRight = timingSafeEqual(Buffer.from(mac), Buffer.from(macOf(keyId, sandboxUid)));
-      return isRight ? principalOfKey(keyId) : null;
+      keyId ? `${PREFIX}${keyId}.${sandboxUid}.${macOf(keyId, sandboxUid)}` : credential,
+    check: async (token, sandboxUid) => {
+      const named = TOKEN.exec(token)?.[2];
+      return named === undefined || named === sandboxUid ? ownerOf(token) : null;
     },
+    ownerOf,
   };
 }

@@ -15,6 +15,8 @@ export interface Control {
   idOf(place: Place): Promise<string>;
   /** The token that opens the sandbox's own API and its ports. */
   accessTokenFor(place: Place): Promise<string>;
+  /** A name for the sandbox that the request makes. A request that is sent again with its Idempotency-Key has the same. */
+  nameFor(index: number): string;
   /** Domain below which ports of sandboxes have host names. */
   domain: string;
 }

@@ -18,6 +18,7 @@ import { CONTROL_ROUTES } from "./control-routes.ts";
 import { managementOf } from "./management.ts";
 import { decoded, Refusal } from "./refusal.ts";
 import { idOf, sandboxBehind } from "./sandbox-id.ts";
+import { newName } from "./sandbox-wire.ts";
 
 export interface E2bFacadeDeps extends AccessTokenDeps, Pick<GatewayDeps, "authenticate" | "authorize" | "resolve"> {
   call: DirectCall;
@@ -33,6 +34,7 @@ const PORT_FIELD = "e2b-sandbox-port";
 const TOKEN_FIELD = "x-access-token";
 const TRAFFIC_FIELD = "e2b-traffic-access-token";
 const KEY_FIELD = "x-api-key";
+const IDEMPOTENCY_FIELD = "idempotency-key";
 /** Fields for this façade alone; what runs in a sandbox does not get them. */
 const OWN_FIELDS = new Set([ID_FIELD, PORT_FIELD, TOKEN_FIELD, TRAFFIC_FIELD, KEY_FIELD]);
 /** The same where the token that opens the sandbox came in Authorization. */
@@ -44,6 +46,8 @@ const PORT_MAX = 65_535;
 const DAEMON_PATH = "/e2b";
 const BODY_BYTES_MAX = 1024 * 1024;
 const WORKSPACES_MAX = 1000;
+/** Where a request without credentials to a sandbox that does not exist goes: the gateway refuses it like any other. */
+const NOWHERE = { to: "workload", kind: "sandbox", workspace: "-", name: "-" } as const;
 
 export function createE2bFacade(deps: E2bFacadeDeps): Facade {
   const tokens = createAccessTokens(deps);
@@ -99,11 +103,13 @@ async function passage(deps: Deps, down: Downstream, inside: Inside): Promise<Pa
   if (!(Number.isInteger(number) && number > 0 && number <= PORT_MAX)) throw new Refusal(400, "There is no such port.");
   const sandbox = await sandboxBehind(deps.resolve, id);
   const token = tokenIn(down, [TOKEN_FIELD, TRAFFIC_FIELD, KEY_FIELD]);
-  const principal = token === null ? null : await deps.tokens.check(token, sandbox?.uid ?? "");
-  // Somebody else's sandbox looks like one that does not exist.
-  if (sandbox === null || (principal !== null && !(await isSeen(deps, principal, sandbox.workspace))))
+  // Whoever is known is told which sandboxes are there, of those that they may see; a stranger is told nothing.
+  const known = token === null ? null : await deps.tokens.ownerOf(token);
+  if (known !== null && !(sandbox !== null && (await isSeen(deps, known, sandbox.workspace))))
     throw new Refusal(missing, `The sandbox ${id} was not found.`);
+  const principal = token === null ? null : await deps.tokens.check(token, sandbox?.uid ?? "");
   if (token !== null && principal === null) throw new Refusal(401, "The token is not valid for this sandbox.");
+  if (sandbox === null) return { principal: null, down, route: { ...NOWHERE, prefix, path } };
   if (sandbox.elsewhere !== null) return { node: sandbox.elsewhere };
   const isBearer = token !== null && token === bearerIn(down);
   const { workspace, name } = sandbox;
@@ -131,6 +137,7 @@ async function control(deps: Deps, down: Downstream, target: string): Promise<An
   const { elsewhere = null } = (route.placed && (await sandboxBehind(deps.resolve, params[0] ?? ""))) || {};
   if (elsewhere !== null) return { node: elsewhere };
   const requestId = requestIdOf(down);
+  const keyed = down.header(IDEMPOTENCY_FIELD);
   const manage = managementOf(deps.call, down, { token, brand: deps.brand, requestId });
   const made: Control = {
     manage,
@@ -149,6 +156,7 @@ async function control(deps: Deps, down: Downstream, target: string): Promise<An
       const { uid = "" } = (await deps.resolve({ by: "name", kind: "sandbox", ...place })) ?? {};
       return deps.tokens.issue(principal, token, uid);
     },
+    nameFor: (index) => newName(keyed && [principal.id, pathname, keyed, index]),
     domain: deps.hostsBelow(),
   };
   return route.serve(made);

@@ -13,8 +13,11 @@ interface Asked extends Pick<DirectRequest, "params" | "query" | "body"> {
 }
 
 const NEWEST = VERSIONS[VERSIONS.length - 1] ?? "";
-/** Fields of the client that the pipeline reads. */
-const PASSED = ["x-forwarded-for", "idempotency-key"];
+/**
+ * Fields of the client that the pipeline reads. An Idempotency-Key is not among them: one request here may be several
+ * to the pipeline, and its times differ with each try. See `nameFor`.
+ */
+const PASSED = ["x-forwarded-for"];
 
 export function managementOf(
   call: DirectCall,

@@ -1,4 +1,5 @@
 /** A sandbox in the words of E2B, and the other way round. Pure. */
+import { createHash } from "node:crypto";
 import { randomWord } from "../../lib/ids.ts";
 import { SECOND_MS, toIso } from "../../lib/time/clock.ts";
 import { networkOf } from "./network-rules.ts";
@@ -25,7 +26,11 @@ const MB_PER_CORE = 2048;
 const NEVER = "9999-12-31T23:59:59.000Z";
 
 const NAME_CHARS = 20;
-export const newName = (): string => `e${randomWord(NAME_CHARS)}`;
+/** `of`: what the name is derived from, so that it is the same next time; by chance without it. */
+export const newName = (of?: readonly unknown[] | ""): string =>
+  of
+    ? `e${createHash("sha256").update(JSON.stringify(of)).digest("hex").slice(0, NAME_CHARS)}`
+    : `e${randomWord(NAME_CHARS)}`;
 
 /** A sandbox as the management API shows it, as far as it is read here. */
 export interface Shown {

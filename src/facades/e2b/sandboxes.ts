@@ -6,7 +6,6 @@ import {
   endOf,
   isMadeHere,
   type NewSandbox,
-  newName,
   pausesAtEnd,
   type Shown,
   stateOf,
@@ -14,7 +13,7 @@ import {
   toWire,
   withEnd,
 } from "./sandbox-wire.ts";
-import { forked, snapshotIn } from "./snapshots.ts";
+import { forked, madeOnce, snapshotIn } from "./snapshots.ts";
 
 const LIMIT_DEFAULT = 100;
 const FORKS_MAX = 20;
@@ -47,8 +46,13 @@ export const create: Endpoint = async (control) => {
   const timeout = timeoutIn(control);
   const source = snapshotIn(asked.templateID ?? "");
   if (source === null) {
-    const body = toDocument({ ...asked, timeout }, newName(), control.nowMs);
-    return { status: 201, body: await whole(control, await control.manage<Shown>("sandboxCreate", { body })) };
+    const sandboxName = control.nameFor(0);
+    const body = toDocument({ ...asked, timeout }, sandboxName, control.nowMs);
+    const made = await madeOnce(
+      () => control.manage<Shown>("sandboxCreate", { body }),
+      () => control.manage<Shown>("sandboxGet", { params: { sandboxName } }),
+    );
+    return { status: 201, body: await whole(control, made) };
   }
   for (const name of FIXED_BY_SNAPSHOT) if (asked[name] !== undefined) throw unsupported(`\`${name}\` with a snapshot`);
   const { snapshot, sandbox } = source;
@@ -66,16 +70,16 @@ export const fork: Endpoint = async (control) => {
   if (!Number.isInteger(count) || count < 1 || count > FORKS_MAX)
     throw new Refusal(400, `count must be between 1 and ${FORKS_MAX}.`);
   const timeout = timeoutIn(control);
-  const one = async (): Promise<object> => {
+  const one = async (index: number): Promise<object> => {
     try {
-      return { sandbox: await whole(control, await forked(control, place, { timeout })) };
+      return { sandbox: await whole(control, await forked(control, place, { timeout, index })) };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       return { error: { code: error.status, message: error.message } };
     }
   };
   const body: object[] = [];
-  while (body.length < count) body.push(await one());
+  while (body.length < count) body.push(await one(body.length));
   return { status: 201, body };
 };
 

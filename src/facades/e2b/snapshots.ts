@@ -2,10 +2,12 @@
 import type { Answered, Control, Endpoint } from "./control.ts";
 import { Refusal } from "./refusal.ts";
 import type { Place } from "./sandbox-id.ts";
-import { endOf, newName, type Shown, withEnd } from "./sandbox-wire.ts";
+import { endOf, type Shown, withEnd } from "./sandbox-wire.ts";
 
 /** E2B's ids of snapshots are unique, so this façade's ids name the sandbox, too. */
 const SNAPSHOT_ID = /^(.+):(snap_[A-Za-z0-9]+)$/;
+
+const CONFLICT = 409;
 
 interface ShownSnapshot {
   id: string;
@@ -68,17 +70,31 @@ export const deleteTemplate: Endpoint = async (control) => {
 export async function forked(
   control: Control,
   { name: sandboxName, workspace }: Place,
-  { snapshot, timeout }: { snapshot?: string; timeout: number | undefined },
+  { snapshot, timeout, index = 0 }: { snapshot?: string; timeout: number | undefined; index?: number },
 ): Promise<Shown> {
-  const targetName = newName();
+  const targetName = control.nameFor(index);
   const body = { targetName, targetType: "sandbox", ...(snapshot === undefined ? {} : { snapshotId: snapshot }) };
-  await control.manage("sandboxFork", { params: { sandboxName }, workspace, body });
   const params = { sandboxName: targetName };
-  const made = await control.manage<Shown>("sandboxGet", { params, workspace });
-  return control.manage<Shown>("sandboxUpdate", {
-    ...{ params, workspace },
-    body: withEnd(made, endOf(timeout, control.nowMs)),
-  });
+  const get = (): Promise<Shown> => control.manage<Shown>("sandboxGet", { params, workspace });
+  return madeOnce(async () => {
+    await control.manage("sandboxFork", { params: { sandboxName }, workspace, body });
+    return control.manage<Shown>("sandboxUpdate", {
+      ...{ params, workspace },
+      body: withEnd(await get(), endOf(timeout, control.nowMs)),
+    });
+  }, get);
+}
+
+/** What this request makes, or what an earlier try of it has made. */
+export async function madeOnce(make: () => Promise<Shown>, get: () => Promise<Shown>): Promise<Shown> {
+  try {
+    return await make();
+  } catch (error) {
+    if (!(error instanceof Refusal && error.status === CONFLICT)) throw error;
+    return get().catch(() => {
+      throw error; // a conflict about something else
+    });
+  }
 }
 
 interface ShownImage {

@@ -30,6 +30,8 @@ const HEADER_BYTES = 5;
 const FLAG_COMPRESSED = 1;
 const FLAG_END = 2;
 const KEEPALIVE_DEFAULT_MS = 90_000;
+/** The longest time of a timer. One with a longer time fires at once. */
+export const TIMER_MS_MAX = 2 ** 31 - 1;
 const STREAM_TYPE = "application/connect+json";
 
 /** A failure with a code of the protocol, where the HTTP status alone does not tell it. */
@@ -125,7 +127,7 @@ function rpcOf(call: Call, message: Message): Rpc {
     call,
     message,
     timeoutMs: timeoutMs > 0 ? timeoutMs : null,
-    keepaliveMs: keepaliveS > 0 ? keepaliveS * 1000 : KEEPALIVE_DEFAULT_MS,
+    keepaliveMs: Math.min(keepaliveS > 0 ? keepaliveS * 1000 : KEEPALIVE_DEFAULT_MS, TIMER_MS_MAX),
   };
 }
 

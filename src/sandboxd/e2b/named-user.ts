@@ -1,4 +1,5 @@
 /** The user that an E2B client names for a command or a file. */
+import { statSync } from "node:fs";
 import type { SandboxUser } from "../../contract/sandbox-wire.ts";
 import { userByName } from "../files/accounts.ts";
 import type { PathBase } from "../files/byte-path.ts";
@@ -13,6 +14,10 @@ export interface NamedUser {
   env: Record<string, string>;
   base: PathBase;
 }
+
+/** Where users begin whose home does not exist, such as `nobody`. */
+const ROOT = "/";
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 /** Basic credentials without a password name the user of an RPC. */
 export function userOfCredentials({ req, daemon }: Call): NamedUser {
@@ -35,6 +40,6 @@ export function namedUser(environment: Environment, name: string): NamedUser {
   return {
     user: { uid, gid, home },
     env: { HOME: home, USER: name, LOGNAME: name },
-    base: { workDir: home, home },
+    base: { workDir: isFolder(home) ? home : ROOT, home },
   };
 }

@@ -4,7 +4,7 @@ import type { Daemon } from "../daemon-context.ts";
 import { ApiError } from "../http/api-error.ts";
 import { spawnExpendable } from "../process/expendable.ts";
 import { COLS_DEFAULT, ROWS_DEFAULT, side } from "../terminal/session.ts";
-import { type Message, messageOf, type Rpc, RpcError, type Send } from "./connect.ts";
+import { type Message, messageOf, type Rpc, RpcError, type Send, TIMER_MS_MAX } from "./connect.ts";
 import { endEvent } from "./end-event.ts";
 import type { ProcessPlan } from "./process-plan.ts";
 
@@ -30,7 +30,9 @@ export class Pty {
       throw new ApiError(403, "The terminal is switched off in this sandbox.");
     if (ptys.size >= PTYS_MAX) throw new RpcError("resource_exhausted", `${PTYS_MAX} terminals are open already.`);
     this.plan = plan;
-    const timer = lifetimeMs === null ? null : setTimeout(() => this.kill("SIGKILL"), lifetimeMs);
+    // A terminal of 24 days or more lives until it is killed.
+    const timer =
+      lifetimeMs === null || lifetimeMs > TIMER_MS_MAX ? null : setTimeout(() => this.kill("SIGKILL"), lifetimeMs);
     this.#child = spawnExpendable(daemon.environment, plan.argv, {
       cwd: plan.workingDir,
       env: daemon.environment.variables(plan.env),

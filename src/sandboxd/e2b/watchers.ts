@@ -39,9 +39,11 @@ class Watcher {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, waitMs);
     this.#wake = resolve;
-    signal.addEventListener("abort", () => resolve(), { once: true });
+    const left = (): void => resolve();
+    signal.addEventListener("abort", left, { once: true });
     await promise;
     clearTimeout(timer);
+    signal.removeEventListener("abort", left);
   }
 
   close(): void {

@@ -8,7 +8,7 @@ import { fail } from "../http/fail.ts";
 import { sendJson } from "../http/send.ts";
 import type { Context } from "./context.ts";
 import { Contexts } from "./contexts.ts";
-import type { Listener, Message } from "./wire.ts";
+import { begin, listenerOf } from "./listener.ts";
 
 const BODY_BYTES_MAX = 16 * 1024 * 1024;
 /** Proxies close a connection that is silent for long. Clients ignore messages of types that they do not know. */
@@ -108,29 +108,6 @@ function contextOf(contexts: Contexts, id: string | undefined, language: string 
   if (language !== undefined)
     throw new ApiError(400, 'Name either "context_id" or "language": a context has a language.');
   return contexts.find(id);
-}
-
-const begin = (res: ServerResponse): ServerResponse =>
-  res.writeHead(200, { "Content-Type": "application/x-ndjson", "Cache-Control": "no-store" });
-
-/** The head is sent with the first message, so that a refusal can still have its own status. */
-function listenerOf(res: ServerResponse): Listener {
-  const leaving = new AbortController();
-  res.once("close", () => leaving.abort());
-  const { signal } = leaving;
-  return {
-    signal,
-    tell(message: Message) {
-      if (signal.aborted) return true;
-      if (!res.headersSent) begin(res);
-      return res.write(`${JSON.stringify(message)}\n`);
-    },
-    drained: () =>
-      new Promise<void>((resolve) => {
-        res.once("drain", resolve);
-        signal.addEventListener("abort", () => resolve(), { once: true });
-      }),
-  };
 }
 
 async function readBody(req: IncomingMessage): Promise<Record<string, unknown>> {

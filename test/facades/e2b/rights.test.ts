@@ -57,6 +57,46 @@ test("a sandbox of another tenant looks like one that does not exist", async () 
   assert.equal((await ask("GET", `/sandboxes/${id}`)).body.state, "running");
 });
 
+test("without valid credentials a sandbox that is there looks like one that is not", async () => {
+  const forged = `e2b_${"k".repeat(8)}.${"u".repeat(8)}.${"m".repeat(43)}`;
+  for (const secret of [null, "wrong", forged, `${token.slice(0, -43)}${"m".repeat(43)}`])
+    for (const path of ["/health", "/sandboxes/{id}/metrics"]) {
+      const answers = [];
+      for (const asked of [id, "none-main", "none.main"]) {
+        const headers = { "e2b-sandbox-id": asked, ...(secret === null ? {} : { "x-access-token": secret }) };
+        const { status, body } = await ask("GET", path.replace("{id}", asked), { key: null, headers });
+        assert.equal(status, 401, `${path} ${asked} ${secret}`);
+        delete body.error?.timestamp;
+        answers.push(
+          JSON.stringify(body)
+            .replaceAll(asked, "ID")
+            .replaceAll(/"[^"]*(?:id|Id)":"[^"]*",?/g, ""),
+        );
+      }
+      assert.deepEqual(answers, [answers[0], answers[0], answers[0]]);
+    }
+  // A client that has the token of a sandbox which is gone is told so.
+  const gone = (await ask("POST", "/v2/sandboxes", { headers: { "x-service-workspace": "main" }, body: {} })).body;
+  assert.equal((await ask("DELETE", `/sandboxes/${gone.sandboxID}`)).status, 204);
+  const headers = { "e2b-sandbox-id": "none-main", "x-access-token": gone.envdAccessToken };
+  assert.equal((await ask("GET", "/health", { key: null, headers })).status, 502);
+});
+
+test("a create that is sent again with its Idempotency-Key makes nothing new", async () => {
+  const headers = { "x-service-workspace": "main", "idempotency-key": "once" };
+  const make = async (more: object = {}) => {
+    const { status, body } = await ask("POST", "/v2/sandboxes", {
+      headers: { ...headers, ...more },
+      body: { timeout: 60 },
+    });
+    assert.equal(status, 201, JSON.stringify(body));
+    return body.sandboxID;
+  };
+  const first = await make();
+  assert.equal(await make(), first);
+  assert.notEqual(await make({ "idempotency-key": "twice" }), first);
+});
+
 test("credentials are needed, and their scopes count", async () => {
   const reader = (await makeUser(platform.app.store, null, "member", { main: "member" }, ["sandboxes:get"])).key;
   assert.equal((await ask("GET", `/sandboxes/${id}`, { key: null })).status, 401);
