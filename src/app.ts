@@ -85,7 +85,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       started.node,
     );
     const inference = await startInference(
-      ...([start, foundation, identity, deps, peers?.gateway] as const),
+      ...([start, foundation, identity, deps, started.metrics, peers?.gateway] as const),
       (req, res) => edge.manage(req, res),
       (operation, request) => directCall(operation, request),
     );

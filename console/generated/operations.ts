@@ -177,6 +177,7 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"logQuery","method":"GET","path":"/observability/logs","summary":"List what workloads have written, newest first","scope":"logs:list","role":"member","kind":"log"},
   {"id":"logHistogram","method":"GET","path":"/observability/logs/histogram","summary":"Count what workloads have written over time, by severity","scope":"logs:list","role":"member","kind":"log"},
   {"id":"logFollow","method":"GET","path":"/observability/logs/follow","summary":"Hear what workloads write as it comes, as server-sent events","scope":"logs:list","role":"member","kind":"log"},
+  {"id":"metricQuery","method":"GET","path":"/observability/metrics","summary":"Processor, memory, requests, latency and cold starts of a resource over time","scope":"workspaces:get","role":"member","kind":"metric"},
   {"id":"nodeList","method":"GET","path":"/nodes","summary":"List the servers of this platform","scope":"nodes:list","role":"admin","kind":"node"},
   {"id":"nodeGet","method":"GET","path":"/nodes/{node}","summary":"Read one node, by its id or its name","scope":"nodes:get","role":"admin","kind":"node"},
   {"id":"nodeDrain","method":"POST","path":"/nodes/{node}/drain","summary":"Give a node no new workloads; those that it has stay","scope":"nodes:update","role":"admin","kind":"node"},

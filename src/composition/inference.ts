@@ -17,6 +17,7 @@ import type { Deps } from "../kinds/port.ts";
 import { createOwnEndpoints } from "../kinds/sandbox/own-endpoints.ts";
 import { isLoopbackName } from "../lib/network/site.ts";
 import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
+import type { ResourceMetrics } from "../metering/resource-metrics/recorder.ts";
 import type { ModelGateway } from "../models/model-gateway.ts";
 import { createRequestKeeper } from "../reconcile/async-requests.ts";
 import { facadesOf } from "./facades.ts";
@@ -40,6 +41,7 @@ export async function startInference(
   { store, registry }: Foundation,
   { issuer, pagesUrl, principals, makerOf, baseBeforeListening }: Identity,
   deps: Deps,
+  metrics: ResourceMetrics,
   peers: GatewayPeers | undefined,
   manage: (req: IncomingMessage, res: ServerResponse) => void,
   call: DirectCall,
@@ -50,6 +52,7 @@ export async function startInference(
     await startModels({
       ...{ config, store, clock, log, holder, place },
       meter: deps.meter,
+      metrics,
       priceBook: modelPrices,
       privateAddresses: privateAddressesOf(config),
     }),
@@ -82,7 +85,8 @@ export async function startInference(
     consoleOrigin: pagesUrl,
     ...(peers && { peers }),
     random: Math.random,
-    meter: () => {},
+    meter: ({ workload: { uid }, durationMs, heldMs, status, error, clientGone }) =>
+      metrics.ended(uid, { durationMs, isError: status >= 500 || (error !== null && !clientGone), isCold: heldMs !== null }),
     keepRequest: createRequestKeeper(store),
     answerers: { model: createModelHandler({ ...principals, models, brand }) },
     facades: facadesOf(config.facades, {

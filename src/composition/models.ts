@@ -8,6 +8,7 @@ import { Stack } from "../lib/lifecycle.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { Meter } from "../metering/meter.ts";
 import { startTokenMeter } from "../metering/model-tokens.ts";
+import type { ResourceMetrics } from "../metering/resource-metrics/recorder.ts";
 import { createModelGateway, type ModelGateway } from "../models/model-gateway.ts";
 import type { ModelPriceBook } from "../models/price-book.ts";
 import { createStoredBudget } from "../models/stored-budget.ts";
@@ -19,6 +20,7 @@ interface ModelParts {
   config: Config;
   store: Store;
   meter: Meter;
+  metrics: Pick<ResourceMetrics, "ended">;
   priceBook: ModelPriceBook;
   clock: Clock;
   log: Logger;
@@ -29,7 +31,7 @@ interface ModelParts {
 }
 
 export async function startModels(parts: ModelParts): Promise<ModelGateway> {
-  const { config, store, meter, priceBook, clock, log, holder, privateAddresses, place } = parts;
+  const { config, store, meter, priceBook, clock, log, holder, privateAddresses, place, metrics } = parts;
   const stack = new Stack();
   const { resolveModel } = stack.add(createStoredModels(store));
   const usage = stack.add(
@@ -42,6 +44,7 @@ export async function startModels(parts: ModelParts): Promise<ModelGateway> {
   const gateway = stack.add(
     createModelGateway({
       ...{ resolveModel, usage, priceBook, clock, log, privateAddresses },
+      ended: metrics.ended,
       budget: createTokenBudget({ state, clock }),
       place,
       brand: config.brand,

@@ -17,6 +17,7 @@ import { Activity } from "../lib/activity.ts";
 import { SECOND_MS } from "../lib/time/clock.ts";
 import { startMetering } from "../metering/metering.ts";
 import { addUsageCounters } from "../metering/usage-counters.ts";
+import { type ResourceMetrics, startResourceMetrics } from "../metering/resource-metrics/recorder.ts";
 import { openBlobStore } from "../node/blobs/blob-store.ts";
 import { Builder } from "../node/builds/builder.ts";
 import { need } from "../node/capabilities/need.ts";
@@ -36,6 +37,7 @@ import { nameOfFolder } from "./folder.ts";
 import type { Foundation } from "./foundation.ts";
 import { createDoors, openMachine, runningSince, storedMb } from "./machine.ts";
 import { registriesOf } from "./registries.ts";
+import { runningInstances } from "./running-instances.ts";
 import { logBounds, machineMemory } from "./settings.ts";
 import type { Start } from "./start.ts";
 
@@ -44,6 +46,7 @@ export interface StartedNode {
   driver: LazyDriver;
   doors: ReturnType<typeof createDoors>;
   nodeRegistry: NodeRegistry;
+  metrics: ResourceMetrics;
   /** Says what becomes of running workloads when the server stops; until then it is as configured. */
   onStop(workloads: OnStop): void;
 }
@@ -144,6 +147,14 @@ export async function startNode(
     }),
   );
   addUsageCounters(registry, store.usage);
+  const metrics = stack.add(
+    startResourceMetrics({
+      ...{ records: store.records, clock, node: settings.nodeId },
+      monotonicMs: () => performance.now(),
+      running: runningInstances({ driver, rules, leases: store.leases, holder, shared }),
+      onError: (error) => log.warn({ err: error }, "the metrics of resources could not be recorded"),
+    }),
+  );
   stack.add(
     startEgressDeployment({
       ...{ store, clock, isLive, node: settings.nodeId },
@@ -152,7 +163,7 @@ export async function startNode(
     }),
   );
   return {
-    ...{ driver, doors, nodeRegistry },
+    ...{ driver, doors, nodeRegistry, metrics },
     node: {
       ...{ driver, disk, logs, activity, meter, egress, puller, builder, blobs, blobUploads, authorities },
     },

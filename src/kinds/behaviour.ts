@@ -34,6 +34,7 @@ import type { Behaviour, Implementation, Uploads } from "./port.ts";
 import { previewBehaviour } from "./preview/behaviour.ts";
 import { previewTokenBehaviour } from "./preview-token/behaviour.ts";
 import { quotaHandlers } from "./quota/handlers.ts";
+import { metricHandlers } from "./metric/handlers.ts";
 import { referenceHandlers } from "./reference/handlers.ts";
 import { sandboxBehaviour } from "./sandbox/behaviour.ts";
 import { sandboxHandlers } from "./sandbox/pause.ts";
@@ -102,6 +103,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...nodeHandlers,
   ...overviewHandlers,
   ...quotaHandlers,
+  ...metricHandlers,
   ...referenceHandlers,
   ...searchHandlers,
   ...serviceAccountHandlers,

@@ -26,6 +26,7 @@ import { invitationOperations } from "./invitation/operations.ts";
 import { job } from "./job/kind.ts";
 import { executionOperations } from "./job/operations.ts";
 import { logOperations } from "./log/operations.ts";
+import { metricOperations } from "./metric/operations.ts";
 import { model } from "./model/kind.ts";
 import { modelUsage } from "./model/operations.ts";
 import { nodeOperations } from "./node/operations.ts";
@@ -103,6 +104,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...executionOperations,
   modelUsage,
   ...logOperations,
+  ...metricOperations,
   ...nodeOperations,
   ...overviewOperations,
   policyUsages,

@@ -1,3 +1,4 @@
+import type { EndedRequest } from "../metering/resource-metrics/recorder.ts";
 import type { Place } from "../contract/placement.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { ResolvedModel } from "./model-records.ts";
@@ -16,6 +17,8 @@ export interface ModelGatewayDeps {
     /** On return it is safe: the caller is told the rest of its answer only then. */
     record(event: ModelUsage): void;
   };
+  /** Called after a request to the model with this uid. */
+  ended?(uid: string, request: EndedRequest): void;
   budget: TokenBudget;
   priceBook: ModelPriceBook;
   clock: Clock;

@@ -94,6 +94,9 @@ const NO_MODEL = { workspace: "", model: "" };
 
 async function handle(engine: Engine, down: Downstream, asked: ModelTarget, choose: ChooseModel | null): Promise<void> {
   let target = asked;
+  let uid: string | null = null;
+  let isError = false;
+  const startedMs = performance.now();
   const passage = new Passage(engine, down, asked);
   const { bodyMaxBytes: maxBytes } = engine.limits;
   const caller = new ModelCaller(down, passage, { maxBytes, held: engine.held });
@@ -107,13 +110,16 @@ async function handle(engine: Engine, down: Downstream, asked: ModelTarget, choo
     if (resolved.model.spec.enabled === false) {
       throw new GatewayError("WORKLOAD_DISABLED", `Model ${target.model} is switched off.`);
     }
+    uid = resolved.ledger.modelUid;
     const first = candidateOf(resolved);
     const call = describeCall(down, target.subPath, await caller.readBody(), first.provider);
     await serveCall(engine, passage, call, first, down, target);
   } catch (error) {
+    isError = GATEWAY_ERRORS[asGatewayError(error).code].status >= 500;
     refuse(engine, passage, down, target, error);
   } finally {
     caller.releaseBody();
+    if (uid !== null) engine.deps.ended?.(uid, { durationMs: performance.now() - startedMs, isError, isCold: false });
     const { requestId, workspace, model } = target;
     engine.deps.log.debug({ requestId, workspace, model, attempts: passage.attempts }, "a model answered");
   }

@@ -11,6 +11,7 @@ export interface LazyDriver extends Driver {
   opened(): Promise<void>;
   /** The capabilities of an open driver; none before. */
   readonly capabilities: readonly CapabilityName[];
+  readonly isOpen: boolean;
   /** False from a failed opening until one that succeeds. */
   readonly runs: boolean;
 }
@@ -42,6 +43,9 @@ export function lazyDriver({ name, node, open }: LazyDriverOptions): LazyDriver 
     /** An open driver's own name: a server may be given another driver than the list would open. */
     get name() {
       return running?.name ?? name;
+    },
+    get isOpen() {
+      return running !== null;
     },
     get runs() {
       return !failed;

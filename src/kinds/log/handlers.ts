@@ -9,6 +9,7 @@ import type { LogQuery } from "../../node/logs/log-store.ts";
 import { KINDS } from "../index.ts";
 import { type Call, type Implementation, implement, implementEvents, type Platform, workspaceOf } from "../port.ts";
 import { requireEntry } from "../sandbox/kept.ts";
+import { type TimeRange, timeOf, rangeOf as timeRangeOf } from "../time-range.ts";
 import { type Found, followStream } from "./follow.ts";
 import {
   BUCKETS_DEFAULT,
@@ -200,31 +201,8 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 type Range = Pick<Query, "start" | "end"> & Partial<Pick<Query, "after" | "before">>;
 
 /** A line that the list begins or ends with stands for the time that is left out. */
-function rangeOf(
-  { after, before, start = after, end = before }: Range,
-  nowMs: number,
-): { fromMs: number; toMs: number } {
-  const toMs = end === undefined ? nowMs : timeOf("end", end);
-  const fromMs = start === undefined ? toMs - RANGE_DEFAULT_MS : timeOf("start", start);
-  if (fromMs > toMs) throw new PlatformError("bad_request", "start: must not be after end.");
-  if (toMs - fromMs > RANGE_MAX_MS)
-    throw new PlatformError(
-      "bad_request",
-      `start: at most ${RANGE_MAX_MS / DAY_MS} days before end; ask for one part after the other.`,
-    );
-  return { fromMs, toMs };
-}
-
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?$/;
-
-/** Times without a zone are UTC. */
-function timeOf(field: string, text: string): number {
-  const match = TIME.exec(text);
-  const time = match ? Date.parse(match[3] ? text : `${text}Z`) : Number.NaN;
-  if (Number.isNaN(time))
-    throw new PlatformError("bad_request", `${field}: must be a time such as 2026-01-31T12:00:00.`);
-  return time;
-}
+const rangeOf = ({ after, before, start = after, end = before }: Range, nowMs: number): TimeRange =>
+  timeRangeOf({ start, end }, { nowMs, defaultMs: RANGE_DEFAULT_MS, maxMs: RANGE_MAX_MS });
 
 function severitiesOf(text: string): SeverityName[] {
   return text.split(",").map((each) => {

@@ -4,10 +4,9 @@ import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { findImage, IMAGE, usersOf } from "../image/images.ts";
 import { imageGet } from "../image/operations.ts";
-import { kindsAsked, listableKinds } from "../listable.ts";
-import { isOver, lookUp } from "../place.ts";
+import { listableKinds } from "../listable.ts";
+import { namedResource } from "../named-resource.ts";
 import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
-import { requireEntry } from "../sandbox/kept.ts";
 import { referenceFind, SHOWN_MAX } from "./operations.ts";
 
 interface Named {
@@ -42,18 +41,12 @@ type ReferenceCall = Call<z.output<NonNullable<typeof referenceFind.query>>>;
 
 async function ofResource(workspace: string, call: ReferenceCall, deps: Platform): Promise<Sides> {
   const { store } = deps;
-  const { kind: asked, name } = call.query;
-  const [kind] = kindsAsked(asked, call.caller);
-  if (!kind || kind.within)
-    throw new PlatformError("invalid_parameter", "kind: must be a kind at the top of a workspace.");
-  const resource = await lookUp(kind, { workspace, kind: kind.name, parent: "" }, name, deps);
-  if (!resource || isOver(kind, resource, deps)) throw notFound(`${kind.name} '${name}'`);
-  requireEntry(resource, call);
+  const { kind, resource } = await namedResource(call, deps);
   const [uses, users] = await Promise.all([
     store.links.targetsOf(resource.uid),
-    store.links.usersOf(workspace, kind.name, [name]),
+    store.links.usersOf(workspace, kind.name, [resource.name]),
   ]);
-  return { uses, usedBy: users.get(name) ?? [] };
+  return { uses, usedBy: users.get(resource.name) ?? [] };
 }
 
 async function ofImage(workspace: string, name: string, caller: Caller, deps: Platform): Promise<Sides> {

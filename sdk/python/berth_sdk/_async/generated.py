@@ -1903,6 +1903,19 @@ class AsyncApi:
         """Count what workloads have written over time, by severity. `GET /v0/observability/logs/histogram`"""
         return cast("types.LogHistogramResult", await self._caller.call("GET", "/observability/logs/histogram", query={"resourceType": resource_type, "workloadIds": workload_ids, "start": start, "end": end, "type": type, "severity": severity, "search": search, "traceId": trace_id, "executionId": execution_id, "taskId": task_id, "revision": revision, "buckets": buckets}, timeout=timeout))
 
+    async def metric_query(
+        self,
+        *,
+        kind: str,
+        name: str,
+        start: Optional[str] = None,
+        end: Optional[str] = None,
+        step: Optional[float] = None,
+        timeout: Optional[float] = None,
+    ) -> types.MetricQueryResult:
+        """Processor, memory, requests, latency and cold starts of a resource over time. `GET /v0/observability/metrics`"""
+        return cast("types.MetricQueryResult", await self._caller.call("GET", "/observability/metrics", query={"kind": kind, "name": name, "start": start, "end": end, "step": step}, timeout=timeout))
+
     async def node_list(self, *, timeout: Optional[float] = None) -> List[types.NodeRecord]:
         """List the servers of this platform. `GET /v0/nodes`"""
         return cast("List[types.NodeRecord]", await self._caller.call("GET", "/nodes", timeout=timeout))

@@ -1441,6 +1441,31 @@ class McpHubListResult(TypedDict):
     transport: str
 
 
+class MetricQueryResult(TypedDict):
+    #: Begin of the first point: the start, rounded down to a step.
+    start: str
+    end: str
+    #: Seconds of a point.
+    step: float
+    points: List[MetricQueryResultPoints]
+
+
+class MetricQueryResultPoints(TypedDict):
+    #: Begin of the step.
+    time: str
+    #: Processors in use on average; null where nothing ran.
+    cpus: Any
+    #: The most memory in use; null where nothing ran.
+    memoryBytes: Any
+    requests: float
+    #: Requests that ended with a status of 500 or above, or that the platform cut off.
+    errors: float
+    #: 95 % of the requests took at most this long, to within 9 %; null without requests.
+    p95Ms: Any
+    #: Requests that waited for a start or a thaw.
+    coldStarts: float
+
+
 class ModelInput(TypedDict):
     metadata: AgentInputMetadata
     spec: ModelInputSpec

@@ -87,6 +87,7 @@ import type {
   LocationListResult,
   LogHistogramResult,
   McpHubListResult,
+  MetricQueryResult,
   ModelInput,
   ModelRecord,
   ModelUpdate,
@@ -1267,6 +1268,19 @@ export interface Api {
       /** Parts of the time range; default 60, at most 500. */
       buckets?: number | undefined;
     } }): Promise<LogHistogramResult>;
+  /** Processor, memory, requests, latency and cold starts of a resource over time. `GET /v0/observability/metrics` */
+  metricQuery(input: CallOptions & { query: {
+      /** The kind of the resource, singular or plural: sandbox, agent, function, application or model. */
+      kind: string;
+      /** The name of the resource. */
+      name: string;
+      /** UTC, as 2026-01-31T12:00:00. Default: an hour before the end. Minutes are kept for a day. */
+      start?: string | undefined;
+      /** UTC. Default: now. */
+      end?: string | undefined;
+      /** Seconds of a point, a multiple of 60 up to 3600. Default: the shortest with at most 120 points. */
+      step?: number | undefined;
+    } }): Promise<MetricQueryResult>;
   /** List the servers of this platform. `GET /v0/nodes` */
   nodeList(input?: CallOptions): Promise<NodeRecord[]>;
   /** Read one node, by its id or its name. `GET /v0/nodes/{node}` */

@@ -176,6 +176,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   modelUsage: { method: "GET", path: "/usage/models" },
   logQuery: { method: "GET", path: "/observability/logs" },
   logHistogram: { method: "GET", path: "/observability/logs/histogram" },
+  metricQuery: { method: "GET", path: "/observability/metrics" },
   nodeList: { method: "GET", path: "/nodes" },
   nodeGet: { method: "GET", path: "/nodes/{node}" },
   nodeDrain: { method: "POST", path: "/nodes/{node}/drain" },

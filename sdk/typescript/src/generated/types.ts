@@ -3012,6 +3012,30 @@ export interface McpHubListResult {
   transport: string;
 }
 
+/** The answer of metricQuery. */
+export interface MetricQueryResult {
+  /** Begin of the first point: the start, rounded down to a step. */
+  start: string;
+  end: string;
+  /** Seconds of a point. */
+  step: number;
+  points: {
+    /** Begin of the step. */
+    time: string;
+    /** Processors in use on average; null where nothing ran. */
+    cpus: unknown;
+    /** The most memory in use; null where nothing ran. */
+    memoryBytes: unknown;
+    requests: number;
+    /** Requests that ended with a status of 500 or above, or that the platform cut off. */
+    errors: number;
+    /** 95 % of the requests took at most this long, to within 9 %; null without requests. */
+    p95Ms: unknown;
+    /** Requests that waited for a start or a thaw. */
+    coldStarts: number;
+  }[];
+}
+
 /** The body of modelCreate. */
 export interface ModelInput {
   metadata: {
