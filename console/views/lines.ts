@@ -6,6 +6,7 @@ export interface Asked {
   /** Below `/v0`. */
   path: string;
   workspace: string;
+  query?: Readonly<Record<string, string>>;
   body?: unknown;
   /** The operation, as the SDK names it. */
   operation: string;
@@ -22,16 +23,22 @@ export interface Line {
 
 export function linesOf(
   publicUrl: string,
-  { method, path, workspace, body, operation, params, command }: Asked,
+  { method, path, workspace, query, body, operation, params, command }: Asked,
 ): Line[] {
+  const address = `${publicUrl}/v0${path}`;
+  const asked = query === undefined ? address : quoted(`${address}?${new URLSearchParams(query)}`);
   const data =
     body === undefined ? "" : ` \\\n  -H 'content-type: application/json' \\\n  -d ${quoted(JSON.stringify(body))}`;
   const verb = method === "GET" ? "" : ` -X ${method}`;
-  const input = { ...(Object.keys(params).length === 0 ? {} : { params }), ...(body === undefined ? {} : { body }) };
+  const input = {
+    ...(Object.keys(params).length === 0 ? {} : { params }),
+    ...(query === undefined ? {} : { query }),
+    ...(body === undefined ? {} : { body }),
+  };
   return [
     {
       title: "curl",
-      text: `curl -s${verb} ${publicUrl}/v0${path} \\\n  -H "authorization: Bearer $BERTH_API_KEY" \\\n  -H 'x-service-workspace: ${workspace}'${data}`,
+      text: `curl -s${verb} ${asked} \\\n  -H "authorization: Bearer $BERTH_API_KEY" \\\n  -H 'x-service-workspace: ${workspace}'${data}`,
     },
     ...(command === null ? [] : [{ title: "CLI", text: command }]),
     {

@@ -86,7 +86,11 @@ export async function startInference(
     ...(peers && { peers }),
     random: Math.random,
     meter: ({ workload: { uid }, durationMs, heldMs, status, error, clientGone }) =>
-      metrics.ended(uid, { durationMs, isError: status >= 500 || (error !== null && !clientGone), isCold: heldMs !== null }),
+      metrics.ended(uid, {
+        durationMs,
+        isError: status >= 500 || (error !== null && !clientGone),
+        isCold: heldMs !== null,
+      }),
     keepRequest: createRequestKeeper(store),
     answerers: { model: createModelHandler({ ...principals, models, brand }) },
     facades: facadesOf(config.facades, {

@@ -16,8 +16,8 @@ import { createWorkspaceAuthorities } from "../kinds/workload/workspace-authorit
 import { Activity } from "../lib/activity.ts";
 import { SECOND_MS } from "../lib/time/clock.ts";
 import { startMetering } from "../metering/metering.ts";
-import { addUsageCounters } from "../metering/usage-counters.ts";
 import { type ResourceMetrics, startResourceMetrics } from "../metering/resource-metrics/recorder.ts";
+import { addUsageCounters } from "../metering/usage-counters.ts";
 import { openBlobStore } from "../node/blobs/blob-store.ts";
 import { Builder } from "../node/builds/builder.ts";
 import { need } from "../node/capabilities/need.ts";

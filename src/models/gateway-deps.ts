@@ -1,6 +1,6 @@
-import type { EndedRequest } from "../metering/resource-metrics/recorder.ts";
 import type { Place } from "../contract/placement.ts";
 import type { Clock } from "../lib/time/clock.ts";
+import type { EndedRequest } from "../metering/resource-metrics/recorder.ts";
 import type { ResolvedModel } from "./model-records.ts";
 import type { ModelUsage } from "./model-usage.ts";
 import type { ModelPriceBook } from "./price-book.ts";

@@ -124,6 +124,11 @@ describe("the console", { skip: chromium.skip }, () => {
       await page.getByText("tokens in").nth(1).waitFor();
       assert.match((await page.locator(".turn.assistant p").first().textContent()) ?? "", /\w/);
       await look(page);
+      await page.getByRole("link", { name: "Metrics" }).click();
+      const chart = page.getByRole("slider", { name: "Requests over time" });
+      await chart.press("ArrowLeft");
+      assert.match((await chart.getAttribute("aria-valuetext")) ?? "", /: 0$/);
+      await look(page);
       await page.goto(`${platform.app.pagesUrl}/main/drives`);
       await page.getByText("No drives yet").waitFor();
       await platform.call("POST", "/drives", { workspace: "main", body: { metadata: { name: "told" }, spec: {} } });

@@ -4,6 +4,7 @@ import { describe, test } from "node:test";
 import { fieldsOf, withMember } from "../../console/form/schema.ts";
 import { KINDS } from "../../console/generated/kinds.ts";
 import { OPERATIONS as LISTED } from "../../console/generated/operations.ts";
+import { shapeOf } from "../../console/lib/chart-path.ts";
 import { eventsOf } from "../../console/lib/events.ts";
 import { countOf } from "../../console/lib/format.ts";
 import { collectionPath, createPlaces, itemPath } from "../../console/lib/places.ts";
@@ -20,6 +21,15 @@ test("a count has the plural of its noun", () => {
       ["1 MCP server", "1,900 MCP servers"],
     ],
   );
+});
+
+test("a chart has a round upper edge, and a gap where there is no value", () => {
+  const { line, area, top } = shapeOf([1, 3, null, 4]);
+  assert.equal(top, 5);
+  assert.equal(line, "M0 80L33.33 40M100 20L100 20");
+  assert.equal(area, "M0 100L0 80L33.33 40L33.33 100ZM100 100L100 20L100 20L100 100Z");
+  assert.equal(shapeOf([150 * 2 ** 20], 2 ** 20).top, 200 * 2 ** 20);
+  assert.deepEqual(shapeOf([null, null]), { line: "", area: "", top: 1 });
 });
 
 describe("addresses", () => {

@@ -16,6 +16,12 @@ const LOGS: OwnTab = {
   Page: lazy(async () => (await import("../logs/logs-page.tsx")).LogsTab),
 };
 
+const METRICS: OwnTab = {
+  id: "metrics",
+  title: "Metrics",
+  Page: lazy(async () => (await import("../metrics/metrics-tab.tsx")).MetricsTab),
+};
+
 export const OWN_TABS: Readonly<Record<string, readonly OwnTab[]>> = {
   sandbox: [
     {
@@ -30,8 +36,9 @@ export const OWN_TABS: Readonly<Record<string, readonly OwnTab[]>> = {
       Page: lazy(async () => (await import("../sandbox/processes.tsx")).ProcessesTab),
     },
     LOGS,
+    METRICS,
   ],
-  model: [{ id: "chat", title: "Chat", Page: lazy(async () => (await import("../model/chat.tsx")).ChatTab) }],
+  model: [{ id: "chat", title: "Chat", Page: lazy(async () => (await import("../model/chat.tsx")).ChatTab) }, METRICS],
   job: [
     {
       id: "executions",
@@ -40,5 +47,5 @@ export const OWN_TABS: Readonly<Record<string, readonly OwnTab[]>> = {
     },
     LOGS,
   ],
-  ...Object.fromEntries(["agent", "function", "application"].map((kind) => [kind, [LOGS]])),
+  ...Object.fromEntries(["agent", "function", "application"].map((kind) => [kind, [LOGS, METRICS]])),
 };

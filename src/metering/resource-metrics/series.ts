@@ -35,7 +35,9 @@ export function seriesOf(hours: readonly StoredHour[], { fromMs, toMs, stepMs }:
       steps.set(step, nodes.set(node, sum));
     }
   const count = Math.ceil((toMs - fromMs) / stepMs);
-  return Array.from({ length: count }, (_, step) => pointOf(fromMs + step * stepMs, [...(steps.get(step)?.values() ?? [])]));
+  return Array.from({ length: count }, (_, step) =>
+    pointOf(fromMs + step * stepMs, [...(steps.get(step)?.values() ?? [])]),
+  );
 }
 
 /** Nodes run different instances at the same time: their use adds up. */
@@ -47,7 +49,8 @@ function pointOf(atMs: number, nodes: readonly Minute[]): MetricPoint {
   const p95 = percentileOf(durations, 0.95);
   return {
     time: toIso(atMs),
-    cpus: all.measuredMs === 0 ? null : precise(sum((node) => (node.measuredMs === 0 ? 0 : node.cpuMs / node.measuredMs))),
+    cpus:
+      all.measuredMs === 0 ? null : precise(sum((node) => (node.measuredMs === 0 ? 0 : node.cpuMs / node.measuredMs))),
     memoryBytes: all.memoryBytes === 0 ? null : sum((node) => node.memoryBytes),
     ...{ requests, errors, coldStarts },
     p95Ms: p95 === null ? null : precise(p95),
