@@ -340,6 +340,7 @@ async function listRevisions({ kind, presentRevision }: Behaviour, call: Call, d
     id: revision.id,
     createdAt: toIso(revision.createdAt),
     createdBy: revision.createdBy,
+    spec: revision.spec,
     ...sharesOf(revision.id),
     ...presentRevision?.(revision),
   }));

@@ -134,6 +134,7 @@ const commonRevision = z.looseObject({
   createdAt: z.string().optional(),
   createdBy: z.string().optional(),
   status: z.string().optional(),
+  spec: z.record(z.string(), z.unknown()).optional().describe("Its configuration, without secrets."),
 });
 
 const a = ({ name }: KindSpec): string => `${/^[aeio]/.test(name) ? "an" : "a"} ${name}`;

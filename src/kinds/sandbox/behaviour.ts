@@ -26,6 +26,7 @@ import { hasRoutes } from "../workload/trust.ts";
 import { sandboxUploads } from "./build.ts";
 import { expiryOf, prepareExpiry } from "./expiry.ts";
 import { explainSandboxFailure } from "./failure.ts";
+import { forkOf } from "./fork-origin.ts";
 import { requireHibernation } from "./hibernation.ts";
 import { prepareAccess } from "./kept.ts";
 import { sandbox } from "./kind.ts";
@@ -115,6 +116,8 @@ export const sandboxBehaviour: Behaviour = {
     if (typeof state.compute === "string" && state.away === undefined) wire.state = state.compute;
     if (typeof state.isolation === "string") wire.isolation = state.isolation;
     if (typeof state.imageSource === "string") wire.imageSource = state.imageSource;
+    const fork = forkOf(resource);
+    if (fork?.name !== undefined) wire.forkedFrom = { sandbox: fork.name, snapshotId: fork.snapshot };
     const lastUsedAt = Math.max(Number(state.lastUsedAt ?? 0), deps.here.activity.lastOf(resource.uid));
     if (lastUsedAt > 0) wire.lastUsedAt = toIso(lastUsedAt);
     const errors = errorsOf(resource);

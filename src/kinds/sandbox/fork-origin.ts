@@ -6,6 +6,8 @@ import type { Deps } from "../port.ts";
 export interface ForkOrigin {
   /** uid of the sandbox that the files come from. */
   of: string;
+  /** Its name at that time; absent in forks of older versions. */
+  name?: string;
   snapshot: string;
   /** The files belong to this image. A fork with another image starts without them. */
   image: string;

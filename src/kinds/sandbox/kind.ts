@@ -102,6 +102,10 @@ export const sandbox = defineKind({
       .optional()
       .describe("How it is kept from the machine: vm-like, mapped, contained, user or none."),
     imageSource: z.string().optional().describe("What its files come from: the image with its digest."),
+    forkedFrom: z
+      .object({ sandbox: z.string(), snapshotId: z.string() })
+      .optional()
+      .describe("The sandbox and the snapshot of it that a fork got its files from."),
     expiresIn: z.int().optional().describe("Seconds to the earliest end."),
     lastUsedAt: z.string().optional(),
     errors: z

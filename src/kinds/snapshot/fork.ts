@@ -83,7 +83,7 @@ async function originOf(source: Resource, snapshotId: string, { store }: Platfor
   if (!found) throw notFound(`snapshot '${snapshotId}' of sandbox '${source.name}'`);
   if (phaseOf(found) !== "ready")
     throw new PlatformError("conflict", `snapshot '${snapshotId}' is ${phaseOf(found)} and cannot be used.`);
-  return { of: source.uid, snapshot: found.name, image };
+  return { of: source.uid, name: source.name, snapshot: found.name, image };
 }
 
 /** Lifetimes and volumes are not copied. */

@@ -410,6 +410,8 @@ class AgentRevisionListResult(TypedDict):
     createdAt: NotRequired[str]
     createdBy: NotRequired[str]
     status: NotRequired[str]
+    #: Its configuration, without secrets.
+    spec: NotRequired[Dict[str, Any]]
 
 
 class AgentThreadAppendBody(TypedDict):
@@ -2051,6 +2053,8 @@ class SandboxRecord(TypedDict):
     isolation: NotRequired[str]
     #: What its files come from: the image with its digest.
     imageSource: NotRequired[str]
+    #: The sandbox and the snapshot of it that a fork got its files from.
+    forkedFrom: NotRequired[SandboxRecordForkedFrom]
     #: Seconds to the earliest end.
     expiresIn: NotRequired[float]
     lastUsedAt: NotRequired[str]
@@ -2064,6 +2068,11 @@ class SandboxRecordErrors(TypedDict):
     fatal: NotRequired[bool]
     instance: NotRequired[str]
     time: NotRequired[str]
+
+
+class SandboxRecordForkedFrom(TypedDict):
+    sandbox: str
+    snapshotId: str
 
 
 class ScheduleInput(TypedDict):

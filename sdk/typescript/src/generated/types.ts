@@ -495,6 +495,8 @@ export interface AgentRevisionListResult {
   createdAt?: string | undefined;
   createdBy?: string | undefined;
   status?: string | undefined;
+  /** Its configuration, without secrets. */
+  spec?: Record<string, unknown> | undefined;
 }
 
 /** The body of agentThreadAppend. */
@@ -4116,6 +4118,11 @@ export interface SandboxRecord {
   isolation?: string | undefined;
   /** What its files come from: the image with its digest. */
   imageSource?: string | undefined;
+  /** The sandbox and the snapshot of it that a fork got its files from. */
+  forkedFrom?: {
+    sandbox: string;
+    snapshotId: string;
+  } | undefined;
   /** Seconds to the earliest end. */
   expiresIn?: number | undefined;
   lastUsedAt?: string | undefined;
