@@ -28,9 +28,6 @@ export const readText = (workload: Workload, path: string, signal: AbortSignal):
 export const writeText = (workload: Workload, path: string, content: string): Promise<unknown> =>
   callWorkload(workload, { method: "PUT", path: at(path), body: { content } });
 
-export const upload = (workload: Workload, path: string, file: File): Promise<unknown> =>
-  callWorkload(workload, { method: "PUT", path: at(path), body: file });
-
 export const removeFile = (workload: Workload, path: string): Promise<unknown> =>
   callWorkload(workload, { method: "DELETE", path: `${at(path)}?recursive=true` });
 

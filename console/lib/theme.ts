@@ -1,7 +1,7 @@
 /** Light, dark, or as the system says. The sheet reads `data-theme` of the root. */
 import { remembered } from "./storage.ts";
 
-const THEMES = ["system", "light", "dark"];
+export const THEMES = ["system", "light", "dark"];
 
 export const theme = remembered("theme", "system");
 

@@ -9,6 +9,8 @@ import { HomePage } from "./home/home-page.tsx";
 import { ItemPage } from "./item/item-page.tsx";
 import { ListPage } from "./list/list-page.tsx";
 
+const TemplatesPage = lazy(async () => (await import("./templates/templates-page.tsx")).TemplatesPage);
+const SettingsPage = lazy(async () => (await import("./settings/settings-page.tsx")).SettingsPage);
 const LogsPage = lazy(async () => (await import("./logs/logs-page.tsx")).LogsPage);
 const ImagesPage = lazy(async () => (await import("./images/images-page.tsx")).ImagesPage);
 const NodesPage = lazy(async () => (await import("./nodes/nodes-page.tsx")).NodesPage);
@@ -25,6 +27,10 @@ export function PageOf({ place }: { place: InsidePlace }) {
       return <ItemPage {...place} />;
     case "new":
       return <NewPage {...place} />;
+    case "templates":
+      return <TemplatesPage workspace={place.workspace} />;
+    case "settings":
+      return <SettingsPage workspace={place.workspace} />;
     case "images":
       return <ImagesPage workspace={place.workspace} />;
     case "nodes":

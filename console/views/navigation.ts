@@ -19,6 +19,7 @@ export const GROUPS: readonly Group[] = [
       { kind: "job", icon: "job" },
       { kind: "application", icon: "app" },
       { kind: "model", icon: "model" },
+      { page: "templates", icon: "grid", title: "Templates" },
     ],
   },
   {
@@ -46,6 +47,7 @@ export const GROUPS: readonly Group[] = [
       { page: "usage", icon: "chart", title: "Usage" },
       { page: "nodes", icon: "server", title: "Nodes" },
       { page: "access", icon: "people", title: "Access" },
+      { page: "settings", icon: "settings", title: "Settings" },
     ],
   },
 ];

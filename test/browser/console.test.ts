@@ -1,5 +1,6 @@
 /** The console in a real browser: the first visit, and one flow through each general page. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
@@ -135,6 +136,64 @@ describe("the console", { skip: chromium.skip }, () => {
       await page.getByRole("link", { name: "told" }).waitFor();
     }));
 
+  test("a template is deployed with one click, and a folder of one's own", () =>
+    visit(async (page) => {
+      await heading(page, "Home");
+      await page.getByRole("button", { name: "Deploy an agent" }).click();
+      await heading(page, "Templates");
+      await look(page);
+      const echo = page.locator("article", { has: page.getByRole("heading", { name: "agent-echo" }) });
+      await echo.getByRole("button", { name: "Deploy" }).click();
+      await page.waitForURL(/\/agents\/agent-echo-\w+\?tab=logs/);
+      const name = /agents\/([\w-]+)/.exec(page.url())?.[1] ?? "";
+      // The archive was taken: whoever waits for one has another status.
+      const { body } = await platform.call("GET", `/agents/${name}`, { workspace: "main" });
+      assert.notEqual(body.status, "UPLOADING");
+      await page.goto(`${platform.app.pagesUrl}/main/-/templates`);
+      await page.getByLabel("Folder to deploy").setInputFiles(join(import.meta.dirname, "../../examples/mcp-hello"));
+      await page.getByText("6 files").waitFor();
+      await page.getByLabel("As", { exact: true }).selectOption("function");
+      await page.getByLabel("Name", { exact: true }).fill("my-own");
+      await page
+        .getByRole("region", { name: "Your own code" })
+        .getByRole("button", { name: "Deploy", exact: true })
+        .click();
+      await heading(page, "my-own");
+      await page.getByRole("link", { name: "Revisions" }).click();
+      await page.getByText("answers", { exact: true }).waitFor();
+    }));
+
+  test("a revision is compared with the one that answers", () =>
+    visit(async (page) => {
+      const agent = (memory: number) => ({
+        ...{ metadata: { name: "changing" } },
+        spec: { runtime: { image: IMAGE, memory, envs: [{ name: "TOKEN", value: "hidden-value", secret: true }] } },
+      });
+      await platform.call("POST", "/agents", { workspace: "main", body: agent(256) });
+      await platform.call("PUT", "/agents/changing", { workspace: "main", body: agent(512) });
+      await page.goto(`${platform.app.pagesUrl}/main/agents/changing?tab=revisions`);
+      await page.getByRole("button", { name: "Compare" }).click();
+      await page.getByRole("cell", { name: "runtime.memory" }).waitFor();
+      await page.getByRole("cell", { name: "512", exact: true }).waitFor();
+      await look(page);
+      const { body } = await platform.call("GET", "/agents/changing/revisions", { workspace: "main" });
+      assert.equal(body.length, 2);
+      assert.ok(!JSON.stringify(body).includes("hidden-value"));
+    }));
+
+  test("snapshots and forks of a sandbox are a tree", () =>
+    visit(async (page) => {
+      const box = { metadata: { name: "root" }, spec: { runtime: { image: IMAGE, memory: 256 } } };
+      assert.equal((await platform.call("POST", "/sandboxes", { workspace: "main", body: box })).status, 200);
+      await page.goto(`${platform.app.pagesUrl}/main/sandboxes/root?tab=snapshots`);
+      await page.getByRole("button", { name: "Take a snapshot" }).click();
+      await page.getByRole("button", { name: /^Fork snap_/ }).click();
+      await page.getByRole("link", { name: /^root-\w+$/ }).waitFor();
+      await look(page);
+      await page.getByRole("link", { name: /^root-\w+$/ }).click();
+      await page.locator(".branches").getByRole("link", { name: "root", exact: true }).waitFor();
+    }));
+
   test("an execution is a grid: filter, choose a task, see its log, run the failed ones again", () =>
     visit(async (page) => {
       const command = ["sh", "-c", "echo task $TASK_INDEX; test $TASK_INDEX != 1"];
@@ -162,7 +221,7 @@ describe("the console", { skip: chromium.skip }, () => {
       await page.goto(`${platform.app.pagesUrl}/main/nothing`);
       await page.getByRole("link", { name: "Go home" }).click();
       await heading(page, "Home");
-      for (const name of ["Images", "Usage", "Logs", "Nodes", "Access"]) {
+      for (const name of ["Images", "Usage", "Logs", "Nodes", "Settings", "Access"]) {
         await page.locator("aside").getByRole("link", { name, exact: true }).click();
         await heading(page, name);
         await look(page);
@@ -170,6 +229,14 @@ describe("the console", { skip: chromium.skip }, () => {
       await page.getByLabel("Invite somebody by email").fill("somebody@example.test");
       await page.keyboard.press("Enter");
       await page.getByText("Hand this link on").waitFor();
+      await page.getByRole("link", { name: "Single sign-on" }).click();
+      await page.getByLabel("Group of the identity provider").fill("engineering");
+      await page.keyboard.press("Enter");
+      await page.getByRole("cell", { name: "engineering" }).waitFor();
+      await look(page);
+      await page.getByRole("link", { name: "Service accounts" }).click();
+      await page.getByText("No service accounts yet").waitFor();
+      await look(page);
       await page.getByRole("link", { name: "API keys" }).click();
       await page.getByLabel("Name of a new key").fill("from the console");
       await page.keyboard.press("Enter");

@@ -1,5 +1,6 @@
 /** The console of an installation, with a real sandbox: its terminal, files and processes. */
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { after, describe, test } from "node:test";
 import { openChromium } from "../browser/chromium.ts";
 import { heading, look, visitConsole } from "../browser/console-visit.ts";
@@ -42,7 +43,26 @@ describe("the console of an installation", { skip: chromium.skip || workloadsSki
         buffer: Buffer.from("dropped"),
       });
       await page.getByRole("button", { name: "dropped.txt" }).waitFor();
+      // The second part is refused once; what is there already is not sent again.
+      let sent = 0;
+      await page.route("**/filesystem-multipart/*/part?*", (route) => {
+        if (route.request().method() !== "PUT") return route.continue();
+        sent += 1;
+        const headers = { "access-control-allow-origin": new URL(link.url).origin };
+        return sent === 2 ? route.fulfill({ status: 413, headers, json: { error: "Cut off." } }) : route.continue();
+      });
+      const buffer = Buffer.alloc(17 * 2 ** 20, "0123456789abcdef");
+      await page
+        .getByLabel("Files to upload")
+        .setInputFiles({ name: "large.bin", mimeType: "application/octet-stream", buffer });
+      await page.getByText("Cut off.").waitFor();
+      await page.getByRole("button", { name: "Resume" }).click();
+      await page.getByRole("button", { name: "large.bin" }).waitFor();
+      assert.equal(sent, 4);
       await page.getByRole("link", { name: "Processes" }).click();
+      await page.getByLabel("Command").fill("md5sum < /tmp/large.bin");
+      await page.keyboard.press("Enter");
+      await page.getByText(createHash("md5").update(buffer).digest("hex")).waitFor();
       await page.getByLabel("Command").fill("cat /tmp/note.txt /tmp/dropped.txt");
       await page.keyboard.press("Enter");
       await page.getByText("and from the editor").waitFor();

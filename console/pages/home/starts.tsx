@@ -3,6 +3,7 @@ import { useAction } from "../../api/query.ts";
 import { createResource } from "../../api/resources.ts";
 import { go } from "../../lib/location.ts";
 import { nameOf } from "../../lib/members.ts";
+import { randomName } from "../../lib/words.ts";
 import { Icon, type IconName } from "../../ui/icon.tsx";
 import { Failure } from "../../ui/notice.tsx";
 import { places, top } from "../../views/places.ts";
@@ -12,26 +13,24 @@ interface Start {
   icon: IconName;
   title: string;
   text: string;
-  /** What is created; null leads to the form. */
+  /** What is created; null leads to the templates. */
   body: (() => object) | null;
 }
-
-const word = (): string => Math.random().toString(36).slice(2, 7);
 
 const STARTS: readonly Start[] = [
   {
     ...{ kind: "sandbox", icon: "box", title: "Start a sandbox" },
     text: "A machine of your own, with a terminal and files.",
-    body: () => ({ metadata: { name: `box-${word()}` }, spec: {} }),
+    body: () => ({ metadata: { name: randomName("box") }, spec: {} }),
   },
   {
     ...{ kind: "model", icon: "model", title: "Try a model" },
     text: "A mock that answers at once and costs nothing.",
-    body: () => ({ metadata: { name: `mock-${word()}` }, spec: { runtime: { type: "mock", model: "mock" } } }),
+    body: () => ({ metadata: { name: randomName("mock") }, spec: { runtime: { type: "mock", model: "mock" } } }),
   },
   {
     ...{ kind: "agent", icon: "agent", title: "Deploy an agent" },
-    text: "From an image. The command line deploys folders.",
+    text: "From a template, or a folder of your own.",
     body: null,
   },
 ];
@@ -46,7 +45,7 @@ export const Starts = ({ workspace }: { workspace: string }) => (
 
 function StartCard({ start: { kind, icon, title, text, body }, workspace }: { start: Start; workspace: string }) {
   const { run, busy, error } = useAction(async () => {
-    if (body === null) return go(places.create(workspace, top(kind)));
+    if (body === null) return go(places.page(workspace, "templates"));
     const made = await createResource(workspace, top(kind), body());
     go(places.item(workspace, top(kind), nameOf(made)));
   });

@@ -35,11 +35,13 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
     ...ownTabs.map(({ id, title }) => ({ title, href: `${own}?tab=${id}`, isHere: tab === id })),
     ...(kind.revisions ? [{ title: "Revisions", href: `${own}?tab=revisions`, isHere: tab === "revisions" }] : []),
     { title: "YAML", href: `${own}?tab=text`, isHere: tab === "text" },
-    ...partsOf(kind).map((part) => ({
-      title: titleOf(part.plural),
-      href: places.list(workspace, { kind: part, parents: [...parents, name] }),
-      isHere: false,
-    })),
+    ...partsOf(kind)
+      .filter(({ plural }) => !ownTabs.some(({ id }) => id === plural))
+      .map((part) => ({
+        title: titleOf(part.plural),
+        href: places.list(workspace, { kind: part, parents: [...parents, name] }),
+        isHere: false,
+      })),
   ];
   const status = textAt(data?.resource, "status");
   const isUnknown = data === undefined && error !== undefined;

@@ -37,6 +37,11 @@ export const OWN_TABS: Readonly<Record<string, readonly OwnTab[]>> = {
     },
     LOGS,
     METRICS,
+    {
+      id: "snapshots",
+      title: "Snapshots",
+      Page: lazy(async () => (await import("../sandbox/snapshots.tsx")).SnapshotsTab),
+    },
   ],
   model: [{ id: "chat", title: "Chat", Page: lazy(async () => (await import("../model/chat.tsx")).ChatTab) }, METRICS],
   job: [

@@ -14,6 +14,7 @@ import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/facts.tsx";
 import { Blank, Failure, Loading } from "../../ui/notice.tsx";
 import { say } from "../../ui/toast.tsx";
+import { RevisionDifference } from "./revision-difference.tsx";
 
 export interface RevisionsProps {
   workspace: string;
@@ -31,6 +32,7 @@ interface Choice {
 
 export function Revisions({ workspace, collection, name, found }: RevisionsProps) {
   const path = itemPath(collection, name);
+  const [compared, setCompared] = useState<string | null>(null);
   const key = ["revisions", workspace, path];
   const { data, error } = useAnswer({
     key: [...key, found.etag],
@@ -48,6 +50,7 @@ export function Revisions({ workspace, collection, name, found }: RevisionsProps
   const active = data.find((row) => memberAt(row, "active") === true);
   const canary = data.find((row) => memberAt(row, "canary") === true);
   const activeId = textAt(active, "id");
+  const other = data.find((row) => textAt(row, "id") === compared);
   return (
     <div class="stack">
       {choose.error ? <Failure error={choose.error} /> : null}
@@ -81,6 +84,9 @@ export function Revisions({ workspace, collection, name, found }: RevisionsProps
             cell: (row) =>
               row === active ? null : (
                 <span class="row">
+                  <Button kind="bare" onClick={() => setCompared(textAt(row, "id"))}>
+                    Compare
+                  </Button>
                   <Button kind="bare" unable={refusal} onClick={() => void choose.run({ active: textAt(row, "id") })}>
                     Make active
                   </Button>
@@ -100,6 +106,9 @@ export function Revisions({ workspace, collection, name, found }: RevisionsProps
           },
         ]}
       />
+      {other === undefined ? null : (
+        <RevisionDifference active={active} other={other} onClose={() => setCompared(null)} />
+      )}
     </div>
   );
 }

@@ -1,10 +1,10 @@
 /** The files of a sandbox: folders beside an editor. Files that are dropped on the list are uploaded. */
 import "./sandbox.css";
 import { useRef, useState } from "preact/hooks";
-import { download, readText, removeFile, upload, useFolder, writeText } from "../../api/files.ts";
+import { download, readText, removeFile, useFolder, writeText } from "../../api/files.ts";
 import { queries, useAction, useAnswer } from "../../api/query.ts";
 import type { Workload } from "../../api/workload.ts";
-import { bytesOf, countOf } from "../../lib/format.ts";
+import { bytesOf } from "../../lib/format.ts";
 import { queryOf, setQuery } from "../../lib/location.ts";
 import { saveBlob } from "../../lib/save-text.ts";
 import { Button } from "../../ui/button.tsx";
@@ -13,6 +13,7 @@ import type { Language } from "../../ui/editor-props.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Blank, Failure, Loading } from "../../ui/notice.tsx";
 import { say } from "../../ui/toast.tsx";
+import { startUpload, Uploads } from "./uploads.tsx";
 
 /** Larger texts are downloaded instead: an editor of megabytes helps nobody. */
 const SHOWN_BYTES_MAX = 1024 * 1024;
@@ -39,20 +40,14 @@ function FolderList({ workload, folder, file }: { workload: Workload; folder: st
   const { data, error } = useFolder(workload, folder);
   const [isOver, setOver] = useState(false);
   const picker = useRef<HTMLInputElement>(null);
-  const {
-    run,
-    busy,
-    error: refusal,
-  } = useAction(async (files: readonly File[]) => {
-    for (const one of files) await upload(workload, join(folder, one.name), one);
-    say(`${countOf(files.length, "file")} uploaded.`);
-    await queries.invalidateQueries({ queryKey: ["files", workload.workspace, workload.name, folder] });
-  });
+  const upload = (files: readonly File[]): void => {
+    for (const one of files) void startUpload(workload, join(folder, one.name), one);
+  };
   return (
     <div class="stack">
       <div class="row">
         <span class="mono grow">{folder}</span>
-        <Button busy={busy} onClick={() => picker.current?.click()}>
+        <Button onClick={() => picker.current?.click()}>
           <Icon name="up" />
           Upload
         </Button>
@@ -63,11 +58,11 @@ function FolderList({ workload, folder, file }: { workload: Workload; folder: st
           multiple
           aria-label="Files to upload"
           tabIndex={-1}
-          onChange={(event) => void run([...(event.currentTarget.files ?? [])])}
+          onChange={(event) => upload([...(event.currentTarget.files ?? [])])}
         />
       </div>
+      <Uploads workload={workload} />
       {error ? <Failure error={error} /> : null}
-      {refusal ? <Failure error={refusal} /> : null}
       {data === undefined ? (
         <Loading />
       ) : (
@@ -82,7 +77,7 @@ function FolderList({ workload, folder, file }: { workload: Workload; folder: st
           onDrop={(event) => {
             event.preventDefault();
             setOver(false);
-            void run([...(event.dataTransfer?.files ?? [])]);
+            upload([...(event.dataTransfer?.files ?? [])]);
           }}
         >
           {folder === "/" ? null : (

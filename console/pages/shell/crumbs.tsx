@@ -37,7 +37,7 @@ export function Crumbs({ place }: { place: InsidePlace }) {
 function crumbsOf(place: InsidePlace): Crumb[] {
   const { workspace } = place;
   const home = { title: workspace, href: places.home(workspace) };
-  if (place.page === "home") return [{ ...home, title: "Home" }];
+  if (place.page === "home") return [home];
   if (place.page === "nowhere") return [home, { title: "Nowhere", href: "" }];
   if (place.page !== "list" && place.page !== "item" && place.page !== "new")
     return [
@@ -51,6 +51,6 @@ function crumbsOf(place: InsidePlace): Crumb[] {
     const list = { title: titleOf(kind.plural), href: places.list(workspace, collection) };
     return name === undefined ? [list] : [list, { title: name, href: places.item(workspace, collection, name) }];
   });
-  if (place.page === "list") return line;
-  return [...line, { title: place.page === "item" ? place.name : "New", href: "here" }];
+  if (place.page === "list") return [home, ...line];
+  return [home, ...line, { title: place.page === "item" ? place.name : "New", href: "here" }];
 }
