@@ -74,6 +74,7 @@ const set = (uid: string, mine: WorkloadVpc, base = OPEN): void => {
 const of = async (uid: string): Promise<WorkloadRules> => rules.get(uid) ?? OPEN;
 const found = new Map<string, Observed>();
 const addresses = new Map<string, string>();
+const touched = new Set<string>();
 /** Names are uids here; kinds/vpc/neighbours.ts finds them in the records. */
 const neighbours: Neighbours = {
   async find(uid, host) {
@@ -84,6 +85,9 @@ const neighbours: Neighbours = {
     const isMember = other !== undefined && (await of(asked.name)).vpc?.id === mine.id;
     if (!mine.internal || !isMember) return refusal(502, "name_not_resolved", "nobody");
     return { uid: other.uid, owner: other.uid, endpoint: other.endpoint, use: () => () => {} };
+  },
+  async touch(uid) {
+    touched.add(uid);
   },
 };
 const open = () =>
@@ -138,6 +142,8 @@ async function lookAtNames({ one, two, ruled, stranger }: Record<"one" | "two" |
     assert.match(six, /^fd62:6572:7468:/);
     assert.match(await reach(one, six), /^two saw fd62:/, "over IPv6");
   }
+  while (!touched.has("two")) await reach(one, addressOf(two)); // packets keep a workload awake
+  assert.ok(!touched.has("stranger"));
   assert.equal(await resolve(one, "nobody.lab.internal", 4), "ENOTFOUND");
   assert.equal(await resolve(one, "stranger.lab.internal", 4), "ENOTFOUND", "a name of another workspace");
   assert.equal(await resolve(stranger, "two.lab.internal", 4), "ENOTFOUND", "the same name in another VPC");

@@ -101,6 +101,14 @@ describe("names of workloads in a VPC", () => {
     assert.match(found.message, /runs on the server there/);
   });
 
+  test("packets of another workload wake a sandbox that sleeps", async () => {
+    await neighbours.touch("caller");
+    const caller = await store.resources.getAcrossWorkspaces("caller");
+    assert.ok(Number(caller?.state.wantedAt) > 0);
+    assert.ok(activity.lastOf("caller") > 0);
+    await neighbours.touch("unknown");
+  });
+
   test("a connection counts as use of the workload", async () => {
     const found = await neighbours.find("caller", parseHost("shop.lab.internal") ?? assert.fail());
     assert.ok(found && !isRefusal(found));

@@ -47,14 +47,18 @@ export function createNeighbours({ store, clock, activity, node, rules }: Parts)
   }
 
   /** The state of an idle workload says that it is wanted; the reconcile loop starts it. */
-  async function woken(holder: Resource): Promise<Resource | null> {
-    if (runningOf(holder).length > 0) return holder;
-    const { workspace, uid } = holder;
-    const { activeRevision } = holder.state as { activeRevision?: string };
+  async function want({ workspace, uid, state }: Resource): Promise<void> {
+    const { activeRevision } = state as { activeRevision?: string };
     const wanted = activeRevision === undefined ? {} : { wantedRevision: activeRevision };
     await store.resources.update(workspace, uid, (current) =>
       runningOf(current).length > 0 ? null : { state: { ...current.state, wantedAt: clock.now(), ...wanted } },
     );
+  }
+
+  async function woken(holder: Resource): Promise<Resource | null> {
+    if (runningOf(holder).length > 0) return holder;
+    const { workspace, uid } = holder;
+    await want(holder);
     const isSettled = (now: Resource | null): boolean =>
       now === null || now.deletedAt !== null || IDLE.includes(now.status ?? "") || runningOf(now).length > 0;
     return store.resources
@@ -67,12 +71,20 @@ export function createNeighbours({ store, clock, activity, node, rules }: Parts)
     if (!first) return null;
     return {
       ...{ uid: first.uid, owner: holder.uid, endpoint: first.endpoint },
-      use() {
-        const keys = new Set([first.uid, holder.uid]);
-        const ends = [...keys].map((key) => activity.begin(key));
-        return () => ends.forEach((end) => void end());
-      },
+      use: () => use(first.uid, holder.uid),
     };
+  }
+
+  function use(uid: string, owner: string): () => void {
+    const ends = [...new Set([uid, owner])].map((key) => activity.begin(key));
+    return () => ends.forEach((end) => void end());
+  }
+
+  async function touch(uid: string): Promise<void> {
+    const owner = await rules.ownerOf(uid);
+    if (!owner || owner.retired || owner.deletedAt !== null) return;
+    use(uid, owner.uid)();
+    if (runningOf(owner).length === 0) await want(owner);
   }
 
   async function find(uid: string, host: Host): Promise<Neighbour<Endpoint> | EgressRefusal | null> {
@@ -89,7 +101,7 @@ export function createNeighbours({ store, clock, activity, node, rules }: Parts)
     return (running && neighbourOn(running)) ?? asleep(host, holder);
   }
 
-  return { find };
+  return { find, touch };
 }
 
 /** States in which nothing is started, however much it is wanted. */

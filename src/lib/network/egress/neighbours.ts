@@ -18,4 +18,6 @@ export interface Neighbours<Endpoint> {
    * below the VPC's zone, so the name is like any other.
    */
   find(uid: string, host: Host): Promise<Neighbour<Endpoint> | EgressRefusal | null>;
+  /** The workload got packets from another one: it is in use, and is woken when it sleeps. */
+  touch(uid: string): Promise<void>;
 }

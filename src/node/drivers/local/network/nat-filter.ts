@@ -90,6 +90,18 @@ export class NatFilter {
     this.#ways.set(workload.ipv4, way);
   }
 
+  /** Addresses of workloads that got packets from other workloads in the last seconds. */
+  async talking(): Promise<string[]> {
+    if (!this.#vpcs.areInternal) return [];
+    const sets = ["talking4", ...(this.#block.gateway.ipv6 === null ? [] : ["talking6"])];
+    const texts = await Promise.all(
+      sets.map((set) => run("nft", ["-j", "list", "set", ...this.#table.split(" "), set])),
+    );
+    return texts.flatMap(({ stdout }) =>
+      [...stdout.matchAll(/"val": "([0-9a-f.:]+)"/g)].map(([, value = ""]) => value),
+    );
+  }
+
   async remove(): Promise<void> {
     await run("nft", ["delete", "table", ...this.#table.split(" ")]);
   }

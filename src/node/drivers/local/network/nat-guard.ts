@@ -24,9 +24,13 @@ export interface GuardOptions {
   onError(error: unknown): void;
 }
 
+/** A workload that sleeps is woken by packets of other workloads after at most this long. */
+const LOOK_EVERY_MS = 3000;
+
 export class NatGuard {
   readonly #options: GuardOptions;
-  readonly #filter: Pick<NatFilter, "set">;
+  readonly #filter: Pick<NatFilter, "set" | "talking">;
+  readonly #timer: NodeJS.Timeout;
   /** By IPv4 address. */
   readonly #owners = new Map<string, { uid: string; host: HostAddresses }>();
   /** By uid of the workload. */
@@ -36,9 +40,10 @@ export class NatGuard {
   readonly #unsubscribe: () => void;
   #turn: Promise<void> = Promise.resolve();
 
-  constructor(options: GuardOptions, filter: Pick<NatFilter, "set">) {
+  constructor(options: GuardOptions, filter: Pick<NatFilter, "set" | "talking">) {
     this.#options = options;
     this.#filter = filter;
+    this.#timer = setInterval(() => void this.#lookAtTalk().catch(options.onError), LOOK_EVERY_MS).unref();
     this.#unsubscribe = options.rules.onChange((uid) => {
       for (const owner of this.#owners.values()) if (owner.uid === uid) this.#look(owner.host);
     });
@@ -106,8 +111,17 @@ export class NatGuard {
 
   async stop(): Promise<void> {
     this.#unsubscribe();
+    clearInterval(this.#timer);
     for (const server of this.#listeners) server.close();
     await this.#turn;
+  }
+
+  /** Packets between workloads do not pass the server, so the filter tells who got some. */
+  async #lookAtTalk(): Promise<void> {
+    const talking = new Set(await this.#filter.talking());
+    if (talking.size === 0) return;
+    for (const { uid, host } of this.#owners.values())
+      if (talking.has(host.ipv4) || talking.has(host.ipv6 ?? "")) await this.#options.neighbours?.touch(uid);
   }
 
   #look(host: HostAddresses): void {

@@ -17,8 +17,8 @@ import type { HostAddresses } from "./nat-addresses.ts";
 /** Marks of the operator's own rules are unlikely to begin with `br` in letters. */
 const MARK_BASE = 0x6272_0000;
 const MARK_MASK = 0xffff_0000;
-/** A workload that got no packet from another one for this long may fall asleep; checks are a few seconds apart. */
-const TALK_SECONDS = 15;
+/** How long the filter remembers that a workload got a packet: longer than the time between two looks. */
+const TALK_SECONDS = 5;
 
 interface View {
   mark: number;
@@ -71,6 +71,11 @@ export class NatVpcs {
         this.#views.set(keyOf(vpc), view);
       },
     };
+  }
+
+  /** Whether any workload may reach another one. */
+  get areInternal(): boolean {
+    return [...this.#views.values()].some(({ vpc }) => vpc.internal);
   }
 
   #elements(change: Change, { ipv4, ipv6 }: HostAddresses, { mark, vpc }: View, begins: boolean): string[] {
