@@ -51,6 +51,7 @@ describe("an image from a Dockerfile", { skip: machineSkip }, () => {
   };
 
   test("`berth image build` shows the build, and a sandbox runs what it made on a base of a registry", async () => {
+    assert.equal((await call("GET", "/features/image-builds")).body.enabled, true);
     const layer = tar([program("sh"), program("cat"), { path: "etc/base", content: "base\n" }]);
     addImage(registry, "acme/base:1", {
       layers: [layer],
