@@ -8,8 +8,6 @@ import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   chmodSync,
-  constants,
-  copyFileSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -23,6 +21,7 @@ import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { findBun } from "../lib/bun-program.ts";
+import { putProgram } from "../lib/disk/put-program.ts";
 import { ROOT } from "../lib/root.ts";
 
 const ENTRY = "src/sandboxd/main.ts";
@@ -131,7 +130,7 @@ export function forgetOldBuilds(folder: string): void {
 
 function copyWhole(from: string, to: string): void {
   const unfinished = unfinishedAt(to);
-  copyFileSync(from, unfinished, constants.COPYFILE_FICLONE);
+  putProgram(from, unfinished);
   renameSync(unfinished, to);
 }
 

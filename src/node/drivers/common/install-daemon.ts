@@ -1,15 +1,12 @@
 /** Puts the daemon's executable into the folder that every workload sees. */
-import { constants, copyFileSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
+import { renameSync, rmSync, statSync } from "node:fs";
+import { putProgram } from "../../../lib/disk/put-program.ts";
 
 /** Replaced by rename: running workloads keep the old executable, the next daemon to start uses the new one. */
 export function installDaemon(from: string, to: string): void {
   const [source, target] = [statSync(from), statSync(to, { throwIfNoEntry: false })];
   if (target?.ino === source.ino || (target?.size === source.size && target.mtimeMs >= source.mtimeMs)) return;
   rmSync(`${to}.new`, { force: true });
-  try {
-    linkSync(from, `${to}.new`);
-  } catch {
-    copyFileSync(from, `${to}.new`, constants.COPYFILE_FICLONE); // the source is on another file system
-  }
+  putProgram(from, `${to}.new`);
   renameSync(`${to}.new`, to);
 }

@@ -9,7 +9,6 @@ import {
   chmodSync,
   chownSync,
   constants,
-  copyFileSync,
   cpSync,
   existsSync,
   lstatSync,
@@ -23,6 +22,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { putProgram } from "../../../../lib/disk/put-program.ts";
 import { readMountTable } from "../machine/mount-table.ts";
 import { folderBytes } from "../storage/volumes.ts";
 import type { RootPart } from "../workload/launch-program.ts";
@@ -215,10 +215,7 @@ function build(dir: string, { brand, nodeBinary }: BaseImageOptions): void {
   if (isRoot()) chownSync(join(root, "home/user"), USER_ID, USER_ID);
   for (const name of ["bashrc", "profile"]) copyIfThere(`/etc/skel/.${name}`, join(root, `root/.${name}`));
   makeFolder(temp, "usr/local/bin");
-  if (nodeBinary) {
-    copyFileSync(nodeBinary, join(temp, "usr/local/bin/node"));
-    chmodSync(join(temp, "usr/local/bin/node"), 0o755);
-  }
+  if (nodeBinary) putProgram(nodeBinary, join(temp, "usr/local/bin/node"));
   renameSync(temp, dir);
 }
 
