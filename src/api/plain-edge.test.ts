@@ -38,6 +38,7 @@ test("a body that does not come is not waited for without end", async () => {
     socket: new PassThrough(),
     remoteAddress: "127.0.0.1",
     fromNetwork: true,
+    secure: false,
     attach: () => {},
     readBody: () => {},
     answer: (given) => {

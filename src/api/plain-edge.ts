@@ -25,6 +25,8 @@ export interface PlainExchange {
   readonly remoteAddress: string;
   /** False for a connection from inside a workload, whose `remoteAddress` stands for this machine. */
   readonly fromNetwork: boolean;
+  /** Whether the client came over TLS. */
+  readonly secure: boolean;
   attach(events: PlainEvents): void;
   readBody(): void;
   /** The whole answer at once. */
@@ -48,7 +50,12 @@ export interface PlainEdgeOptions extends PipelineDeps {
   parseJson(text: string): unknown;
   proxies: Proxies;
   bodyWaitMs?: number;
+  /** See ApiOptions. */
+  strictTransport?(): boolean;
 }
+
+/** One year, for this host only: names below it may be workloads. */
+export const STRICT_TRANSPORT = "max-age=31536000";
 
 /** Bytes of a body served here; a larger one gains nothing from this path. */
 const BODY_BYTES_MAX = 64 * 1024;
@@ -158,6 +165,7 @@ async function serve(plan: Plan, exchange: PlainExchange, options: PlainEdgeOpti
       refuse(error);
     }
     const fields = ["x-request-id", requestId];
+    if (exchange.secure && options.strictTransport?.()) fields.push("strict-transport-security", STRICT_TRANSPORT);
     for (const name in extra) fields.push(name, extra[name] as string);
     if (text !== null) fields.push("content-type", "application/json; charset=utf-8");
     exchange.answer(status, STATUS_CODES[status] ?? "", fields, text ?? "");

@@ -18,7 +18,7 @@ import type { EventStreams } from "./event-streams.ts";
 import { BODY_WAIT_MS, watchBody } from "./late-body.ts";
 import { API_PREFIX } from "./operation-routes.ts";
 import { answer, nodeFor, type PipelineDeps, readerOf, requireRoom } from "./pipeline.ts";
-import { createPlainEdge, type PlainEdge } from "./plain-edge.ts";
+import { createPlainEdge, type PlainEdge, STRICT_TRANSPORT } from "./plain-edge.ts";
 import { requestIdOf } from "./request-id.ts";
 import type { RequestLog } from "./request-log.ts";
 
@@ -35,8 +35,6 @@ declare module "fastify" {
 
 /** Default limit of a body; operations that take more declare it. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
-/** One year, for this host only: names below it may be workloads. */
-const STRICT_TRANSPORT = "max-age=31536000";
 const PARAM_LENGTH_MAX = 1024;
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "DELETE"];
 
@@ -51,7 +49,7 @@ export interface ApiOptions extends PipelineDeps {
   streams: EventStreams;
   bodyWaitMs?: number;
   /** Tells browsers to use HTTPS only, on hosts of the platform. */
-  strictTransport?: boolean;
+  strictTransport?(): boolean;
   /** Hands a request whose body has not been read to another node; absent = there are no others. */
   handOn?(req: IncomingMessage, res: ServerResponse, node: string): void;
 }
@@ -77,7 +75,8 @@ export function createApi(options: ApiOptions): FastifyInstance {
   api.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
     const { raw } = request;
-    if (options.strictTransport && clientOf(raw).secure) reply.header("strict-transport-security", STRICT_TRANSPORT);
+    if (clientOf(raw).secure && options.strictTransport?.())
+      reply.header("strict-transport-security", STRICT_TRANSPORT);
     request.clientAddress = clientAddress(clientOf(raw).address, raw.headers["x-forwarded-for"], options.proxies);
     const isStream = request.routeOptions.config.readsStream ?? false;
     watchBody(request.raw, { isStream, waitMs: bodyWaitMs }, () => {

@@ -73,8 +73,8 @@ export async function startManagement(
   const api = createApi({
     ...{ ...pipeline, registry, streams },
     serverFactory: edge.serve,
-    // A certificate of an own authority is not known to every browser, which could then not go on.
-    strictTransport: config.tls_cert !== undefined,
+    // A certificate of the server's own authority is not known to every browser, which could then not go on.
+    strictTransport: () => config.tls_cert !== undefined || contextOf(new URL(issuer()).hostname) !== undefined,
     ...(peers && { handOn: gateway.handOn }),
   });
   addPlatformRoutes(api, { deps: platform, operations: OPERATIONS, registry, authenticator, pagesUrl });

@@ -49,9 +49,9 @@ suite("certificates by ACME", {
     ca: readFileSync(pebble.caFile, "utf8"),
   });
   /** The task as a server runs it, at a time of the test's choosing. */
-  const run = (settings: AcmeSettings, laterMs = 0): Promise<void> => {
+  const run = (settings: AcmeSettings, laterMs = 0, more: Partial<Settings> = {}): Promise<void> => {
     const { store } = platform.app;
-    const own = { acme: settings, ownCertificate: true, publicUrl: "", domain: null, region: "local" };
+    const own = { acme: settings, ownCertificate: true, publicUrl: "", domain: null, region: "local", ...more };
     const deps: IssueDeps = { store, clock: { now: () => Date.now() + laterMs }, settings: own as unknown as Settings };
     return issueCertificates(deps, new AbortController().signal);
   };
@@ -147,6 +147,11 @@ suite("certificates by ACME", {
       [...new Set(written)],
       ["set _acme-challenge.apps.acme.test", "unset _acme-challenge.apps.acme.test"],
     );
+    // The platform's own names: one certificate for the domain and all hosts of workloads and previews.
+    const host = "berth.acme.test";
+    await run(acme("dns-01", hook), 0, { ownCertificate: false, publicUrl: `https://${host}`, domain: host });
+    for (const name of [host, `sbx-a-main.local.${host}`, `p.preview.${host}`])
+      await becomesServed(name, await serial(host));
   });
 
   test("a name that does not lead here is refused with the reason, and asked for again later", async () => {
