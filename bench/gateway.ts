@@ -1,28 +1,26 @@
 /**
  * The gateway against its floors, in one run, with the same upstream behind all: no proxy at all, a bare proxy on
- * node:http and undici, the gateway without its fast lane, and nginx where it is installed. Throughput for GET and
- * 1 KB POST at 32 and 128 connections, CPU time per request, sequential overhead, lag of streamed events, 1 GB each way
- * with peak memory, and the cold start of an agent. Flags: --rounds=N (default 3), --soak=SECONDS (memory over time
- * instead of all else), --cold=ROUNDS (cold starts instead of all else).
+ * node:http and undici, the gateway without its fast lane, and nginx where it can be had. Throughput for GET and
+ * 1 KB POST at 32 and 128 connections, CPU time per request, sequential overhead, HTTPS and HTTP/2 with one certificate,
+ * memory of idle connections, lag of streamed events, 1 GB each way with peak memory, and the cold start of an agent.
+ * Flags: --rounds=N (default 3), --part=NAME (throughput, sequential, secure, idle, events, gigabytes or cold alone),
+ * --soak=SECONDS (memory over time while routes change, instead of all else), --cold=ROUNDS (cold starts alone).
  */
-import { type ChildProcess, fork, spawn } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { testAuthority } from "../test/tls-credential.ts";
 import { coldStart } from "./gateway-parts/cold-start.ts";
+import { type IdleWay, idle } from "./gateway-parts/idle.ts";
 import { shoot } from "./gateway-parts/load.ts";
+import { startNginx } from "./gateway-parts/nginx.ts";
+import { secure } from "./gateway-parts/secure.ts";
+import { soak } from "./gateway-parts/soak.ts";
+import { cpuTicks, memoryMb, middle, resetPeak, type Subject, TICK_MICROS } from "./gateway-parts/subject.ts";
 import { type Load, percentiles, table } from "./measure.ts";
-
-interface Subject {
-  name: string;
-  port: number;
-  /** Processes whose CPU time counts. */
-  pids(): number[];
-  /** What is alive in its heap, after a collection. */
-  heapMb?(): Promise<number>;
-}
 
 const ROUND_MS = 2000;
 const COLD_ROUNDS = 10;
@@ -30,34 +28,54 @@ const GIGABYTE = 1024 ** 3;
 const PREFIX = "/bench/agents/agent";
 
 export async function run(flags: string[]): Promise<void> {
-  const rounds = Number(flags.find((flag) => flag.startsWith("--rounds="))?.slice(9) ?? 3);
-  const soakSeconds = Number(flags.find((flag) => flag.startsWith("--soak="))?.slice(7) ?? 0);
-  const coldRounds = Number(flags.find((flag) => flag.startsWith("--cold="))?.slice(7) ?? 0);
+  const flag = (name: string): string | undefined =>
+    flags.find((one) => one.startsWith(`--${name}=`))?.slice(name.length + 3);
+  const rounds = Number(flag("rounds") ?? 3);
+  const soakSeconds = Number(flag("soak") ?? 0);
+  const coldRounds = Number(flag("cold") ?? 0);
   if (coldRounds > 0) return coldStart(coldRounds);
   const children: ChildProcess[] = [];
   const dir = mkdtempSync(join(tmpdir(), "berth-bench-"));
   try {
+    const { certificate, key } = testAuthority().credentialOf("bench.test");
+    for (const [name, text] of Object.entries({ "cert.pem": certificate, "key.pem": key }))
+      writeFileSync(join(dir, name), text);
     const upstream = await part(children, "upstream", []);
-    const bare = await part(children, "bare-proxy", [String(upstream.port)]);
-    const gateway = await part(children, "gateway-process", [String(upstream.port)]);
-    const plain = await part(children, "gateway-process", [String(upstream.port), "node"]);
+    const port = String(upstream.port);
+    const tlsArgs = [port, "tls", dir];
+    const gateway = { ...(await part(children, "gateway-process", [port])), name: "gateway" };
+    if (soakSeconds > 0) return await soak(gateway, soakSeconds, requestFor("POST", "/x"));
+    const bare = await part(children, "bare-proxy", [port]);
+    const plain = await part(children, "gateway-process", [port, "node"]);
+    const tls = { ...(await part(children, "gateway-process", tlsArgs)), name: "gateway" };
     const nginx = await startNginx(children, dir, upstream.port);
     const subjects: Subject[] = [
       { ...upstream, name: "no proxy" },
       { ...bare, name: "bare undici proxy" },
       { ...plain, name: "gateway, node:http only" },
-      { ...gateway, name: "gateway" },
-      ...(nginx ? [nginx] : []),
+      gateway,
+      ...(nginx ? [nginx.plain] : []),
     ];
-    if (soakSeconds > 0) {
-      await soak(gateway, soakSeconds);
-      return;
-    }
-    await throughput(subjects, rounds);
-    await sequential(subjects);
-    await eventLag(subjects);
-    await gigabytes(subjects);
-    await coldStart(COLD_ROUNDS);
+    const encrypted = [tls, ...(nginx ? [nginx.secure] : [])];
+    const parts: Record<string, () => Promise<void>> = {
+      throughput: () => throughput(subjects, rounds),
+      sequential: () => sequential(subjects),
+      secure: () =>
+        secure(encrypted, rounds, { request: requestFor("GET", "/x"), path: `${PREFIX}/x`, headers: KEY_FIELD }),
+      idle: () =>
+        idle(
+          [
+            { name: "gateway", start: (isSecure) => part(children, "gateway-process", isSecure ? tlsArgs : [port]) },
+            { name: "nginx", start: (isSecure) => freshNginx(children, dir, upstream.port, isSecure) },
+          ],
+          IDLE_WAYS,
+        ),
+      events: () => eventLag(subjects),
+      gigabytes: () => gigabytes(subjects),
+      cold: () => coldStart(COLD_ROUNDS),
+    };
+    const only = flag("part");
+    for (const [name, measure] of Object.entries(parts)) if (only === undefined || only === name) await measure();
   } finally {
     for (const child of children) child.kill();
     rmSync(dir, { recursive: true, force: true });
@@ -96,6 +114,9 @@ async function throughput(subjects: Subject[], rounds: number): Promise<void> {
           "of bare": median.perSecond / of("bare undici proxy"),
           "of nginx": medians.has("nginx") ? median.perSecond / of("nginx") : "",
           "of none": median.perSecond / of("no proxy"),
+          "CPU of nginx": medians.has("nginx")
+            ? median.cpuMicros / (medians.get("nginx")?.cpuMicros ?? Number.NaN)
+            : "",
         })),
       );
     }
@@ -111,8 +132,6 @@ function medianOf(rows: Measured[]): Measured {
   const [perSecond, p50Ms, p95Ms, p99Ms] = [median("perSecond"), median("p50Ms"), median("p95Ms"), median("p99Ms")];
   return { perSecond, p50Ms, p95Ms, p99Ms, cpuMicros: median("cpuMicros") };
 }
-
-const middle = (values: number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 
 async function sequential(subjects: Subject[]): Promise<void> {
   const rows: { what: string; p50: number[]; p99: number[] }[] = subjects.map(({ name }) => ({
@@ -198,51 +217,38 @@ async function upload(port: number): Promise<void> {
   socket.destroy();
 }
 
-const WARM_UP_MS = 10_000;
-
-/**
- * Memory must not grow: the median of each sixth of the time, under constant load. What the process holds on to is told
- * apart from what its collector has not given back: its heap after a collection, before and after.
- */
-async function soak(subject: Subject, seconds: number): Promise<void> {
-  const [pid] = subject.pids();
-  if (pid === undefined) return;
-  const request = requestFor("POST", "/x");
-  await shoot({ port: subject.port, request, connections: 32, durationMs: WARM_UP_MS });
-  const before = await subject.heapMb?.();
-  const samples: number[] = [];
-  const timer = setInterval(() => samples.push(memoryMb(pid, "VmRSS")), 500);
-  const load = await shoot({
-    port: subject.port,
-    request,
-    connections: 32,
-    durationMs: seconds * 1000,
-  });
-  clearInterval(timer);
-  const after = await subject.heapMb?.();
-  const size = Math.floor(samples.length / 6);
-  const sixths = Array.from({ length: 6 }, (_, at) => middle(samples.slice(at * size, (at + 1) * size)));
-  table(`Soak, ${seconds} s, ${load.count} requests`, [
-    {
-      ...Object.fromEntries(sixths.map((value, at) => [`RSS MB, sixth ${at + 1}`, value])),
-      "live heap MB, before": before ?? "-",
-      after: after ?? "-",
-    },
-  ]);
-}
-
+const KEY_FIELD = { "X-Service-Authorization": "Bearer bench-key" };
 const AUTH = "X-Service-Authorization: Bearer bench-key\r\n";
+const WEBSOCKET =
+  "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: YmVuY2gtYmVuY2gtYmVuYw==\r\n";
 
 /** The same bytes for every subject: the proxies that know nothing of prefixes and keys pass them on. */
-function requestFor(method: "GET" | "POST", path: string): Buffer {
+function requestFor(method: "GET" | "POST", path: string, more = ""): Buffer {
   const common = "Host: bench.test\r\nUser-Agent: bench\r\nAccept: */*\r\n";
   const target = path.startsWith("/x") ? `${PREFIX}/x` : `${PREFIX}${path}`;
   const body = "a".repeat(1024);
   return Buffer.from(
     method === "GET"
-      ? `GET ${target} HTTP/1.1\r\n${common}${AUTH}\r\n`
+      ? `GET ${target} HTTP/1.1\r\n${common}${AUTH}${more}\r\n`
       : `POST ${target} HTTP/1.1\r\n${common}${AUTH}Content-Type: application/json\r\nContent-Length: 1024\r\n\r\n${body}`,
   );
+}
+
+const IDLE_WAYS: readonly IdleWay[] = [
+  { name: "HTTP", secure: false, request: requestFor("GET", "/x") },
+  { name: "HTTPS", secure: true, request: requestFor("GET", "/x") },
+  { name: "WebSocket", secure: false, request: requestFor("GET", "/x", WEBSOCKET) },
+  { name: "WebSocket over TLS", secure: true, request: requestFor("GET", "/x", WEBSOCKET) },
+];
+
+async function freshNginx(
+  children: ChildProcess[],
+  dir: string,
+  upstream: number,
+  isSecure: boolean,
+): Promise<Subject | null> {
+  const nginx = await startNginx(children, dir, upstream);
+  return nginx && (isSecure ? nginx.secure : nginx.plain);
 }
 
 async function part(children: ChildProcess[], name: string, args: string[]): Promise<Subject> {
@@ -258,73 +264,6 @@ async function part(children: ChildProcess[], name: string, args: string[]): Pro
       const [answer] = (await once(child, "message")) as [{ heapMb: number }];
       return answer.heapMb;
     },
+    churn: (isOn) => void child.send(isOn ? "churn" : "calm"),
   };
 }
-
-async function startNginx(children: ChildProcess[], dir: string, upstream: number): Promise<Subject | null> {
-  const port = 20_000 + Math.floor(Math.random() * 20_000);
-  const temp = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${dir}/${name};`);
-  writeFileSync(
-    join(dir, "nginx.conf"),
-    `worker_processes auto; daemon off; pid ${dir}/pid; error_log ${dir}/error.log;
-events { worker_connections 2048; }
-http { access_log off; ${temp.join(" ")}
-upstream up { server 127.0.0.1:${upstream}; keepalive 256; keepalive_requests 10000000; }
-server { listen 127.0.0.1:${port}; keepalive_requests 10000000; client_max_body_size 0; proxy_request_buffering off;
-location / { proxy_pass http://up; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; } } }`,
-  );
-  const child = spawn("nginx", ["-c", join(dir, "nginx.conf")], { stdio: "ignore" });
-  children.push(child);
-  const failed = await Promise.race([
-    once(child, "error").then(() => true),
-    once(child, "exit").then(() => true),
-    reachable(port).then(() => false),
-  ]);
-  if (!failed) return { name: "nginx", port, pids: () => [child.pid ?? 0, ...childrenOf(child.pid ?? 0)] };
-  console.log("nginx: skipped; install it to see the ratio (apt-get install nginx)");
-  return null;
-}
-
-async function reachable(port: number): Promise<void> {
-  for (;;) {
-    const socket = connect(port, "127.0.0.1");
-    const outcome = await Promise.race([
-      once(socket, "connect").then(() => true),
-      once(socket, "close").then(() => false),
-    ]).catch(() => false);
-    socket.destroy();
-    if (outcome) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
-/** Linux counts CPU time in hundredths of a second. */
-const TICK_MICROS = 10_000;
-
-function cpuTicks({ pids }: Subject): number {
-  return pids().reduce((sum, pid) => {
-    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-    return sum + Number(fields[11]) + Number(fields[12]);
-  }, 0);
-}
-
-function childrenOf(parent: number): number[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => {
-      try {
-        return Number(readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ")[1]) === parent;
-      } catch {
-        return false; // it ended while we looked
-      }
-    });
-}
-
-function memoryMb(pid: number, field: "VmRSS" | "VmHWM"): number {
-  const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  return Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1]) / 1024;
-}
-
-/** Makes the kernel forget the peak so far. */
-const resetPeak = (pid: number): void => writeFileSync(`/proc/${pid}/clear_refs`, "5");

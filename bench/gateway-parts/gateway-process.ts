@@ -1,16 +1,22 @@
-/** The gateway in a process of its own, with one authenticated agent. Arguments: upstream port, "node" for no lane. */
+/**
+ * The gateway in a process of its own, with one authenticated agent. Arguments: upstream port, then "node" for no lane,
+ * or "tls" and the folder of cert.pem and key.pem.
+ */
 
 import { createHash } from "node:crypto";
-import { createServer } from "node:http";
+import { readFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
 import { connect, type Socket } from "node:net";
 import { Registry } from "prom-client";
 import type { Workload } from "../../src/gateway/deps.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
-import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
+import { clientsMaxOf, DEFAULT_LIMITS, openMaxOf } from "../../src/gateway/limits.ts";
 import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
+import { asHttp, createTls } from "../../src/http/tls/tls-server.ts";
 import { NO_PROXIES } from "../../src/lib/network/proxies.ts";
+import { CHURN_MS } from "./subject.ts";
 
-const upstream = Number(process.argv[2]);
+const [upstream, form = "lane", folder = ""] = [Number(process.argv[2]), ...process.argv.slice(3)];
 const principal = { id: "user-1", type: "user", method: "api_key" };
 const keys = new Map([[digest("bench-key"), principal]]);
 const agent: Workload = {
@@ -27,6 +33,16 @@ const agent: Workload = {
   elsewhere: null,
 };
 
+/** Exchanged on demand: a deployment gives a workload a new revision on a new instance. */
+let route = agent;
+let changes = 1;
+let churning: NodeJS.Timeout | undefined;
+
+function exchangeRoute(): void {
+  changes += 1;
+  route = { ...agent, revisions: { active: String(changes) } };
+}
+
 function digest(token: string): string {
   return createHash("sha256").update(token).digest("base64");
 }
@@ -38,7 +54,8 @@ const gateway = createGateway({
     pathPages: "sandboxed",
     isLoopback: false,
     docsUrl: "/docs/gateway",
-    limits: DEFAULT_LIMITS,
+    // More than the default: one caller opens thousands of idle connections.
+    limits: { ...DEFAULT_LIMITS, openMax: openMaxOf(16_384), clientsMax: clientsMaxOf(16_384) },
   },
   clock: { now: Date.now },
   log: { debug() {}, warn() {}, error: console.error },
@@ -49,8 +66,8 @@ const gateway = createGateway({
   authorize: (_, { workspace }) => workspace === "bench",
   mayReadLogs: () => true,
   issuer: () => "http://127.0.0.1",
-  resolve: (target) => (target.by === "name" && target.name === "agent" ? agent : null),
-  ready: () => ({ key: "agent-1/1", release() {} }),
+  resolve: (target) => (target.by === "name" && target.name === "agent" ? route : null),
+  ready: () => ({ key: `agent-1/${changes}`, release() {} }),
   rejoin: () => null,
   wake: () => Promise.reject(new Error("always ready")),
   dial: () =>
@@ -61,10 +78,19 @@ const gateway = createGateway({
   keepRequest: async () => false,
   meter() {},
 });
-const server = createServer(SERVER_OPTIONS);
-attachGateway(server, gateway, { request: (_, res) => res.end() }, { fastLane: process.argv[3] !== "node" });
-process.on("message", () => {
+function createFront(): Server {
+  if (form !== "tls") return createServer(SERVER_OPTIONS);
+  const [certificate = "", key = ""] = ["cert.pem", "key.pem"].map((name) => readFileSync(`${folder}/${name}`, "utf8"));
+  return asHttp(createTls({ fallback: { certificate, key }, plain: (socket) => void socket.destroy() }));
+}
+
+const server = createFront();
+attachGateway(server, gateway, { request: (_, res) => res.end() }, { fastLane: form !== "node" });
+process.on("message", (word) => {
+  if (word === "calm") clearInterval(churning);
+  if (word === "churn") churning = setInterval(exchangeRoute, CHURN_MS);
+  if (word !== "heap") return;
   globalThis.gc?.();
-  process.send?.({ heapMb: Math.round((process.memoryUsage().heapUsed / 2 ** 20) * 10) / 10 });
+  process.send?.({ heapMb: Math.round((process.memoryUsage().heapUsed / 2 ** 20) * 100) / 100 });
 });
 server.listen(0, "127.0.0.1", () => process.send?.(server.address()));

@@ -4,6 +4,8 @@ import { createServer, type Socket } from "node:net";
 const BODY = "x".repeat(1024);
 const HEAD = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\n";
 const SMALL = Buffer.from(`${HEAD}Content-Length: ${BODY.length}\r\n\r\n${BODY}`);
+/** A WebSocket that says nothing; clients of the comparison do not check the answer's key. */
+const UPGRADED = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
 const BLOCK = Buffer.alloc(256 * 1024, "x");
 const EVENT_EVERY_MS = 5;
 
@@ -35,7 +37,8 @@ const server = createServer((socket) => {
 
 function answer(socket: Socket, head: string): void {
   const path = head.split(" ", 2)[1] ?? "";
-  if (path.endsWith("/events")) stream(socket);
+  if (/^upgrade: websocket/im.test(head)) socket.write(UPGRADED);
+  else if (path.endsWith("/events")) stream(socket);
   else if (path.includes("/bytes/")) pour(socket, Number(path.split("/").at(-1)));
   else socket.write(SMALL);
 }
