@@ -59,8 +59,8 @@ async function open(port: number, { secure, request }: IdleWay, count: number): 
         ? connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false, ALPNProtocols: ["http/1.1"] })
         : connect({ port, host: "127.0.0.1" });
       socket.write(request);
-      const [answer] = (await once(socket, "data")) as [Buffer];
-      if (!/^HTTP\/1\.1 (?:101|200) /.test(answer.toString("latin1", 0, 20))) throw new Error(String(answer));
+      const [answer] = (await Promise.race([once(socket, "data"), once(socket, "close")])) as [unknown];
+      if (!/^HTTP\/1\.1 (?:101|200) /.test(String(answer))) throw new Error(`no connection: ${answer}`);
       socket.resume();
       return socket;
     });
