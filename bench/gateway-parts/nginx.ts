@@ -26,7 +26,7 @@ export async function startNginx(children: ChildProcess[], dir: string, upstream
   writeFileSync(
     join(dir, "nginx.conf"),
     `${process.getuid?.() === 0 ? "user root;" : ""} worker_processes auto; daemon off; pid ${dir}/pid; error_log ${dir}/error.log;
-events { worker_connections 4096; }
+events { worker_connections 16384; }
 http { access_log off; ${temp.join(" ")}
 map $http_upgrade $connection_field { default upgrade; '' ''; }
 upstream up { server 127.0.0.1:${upstream}; keepalive 256; keepalive_requests 10000000; }
