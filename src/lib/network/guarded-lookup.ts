@@ -3,10 +3,10 @@
  * name that resolves differently between check and use (DNS rebinding) gains nothing.
  */
 import type { LookupAddress, LookupOptions } from "node:dns";
-import { lookup } from "node:dns/promises";
 import { isIP, type LookupFunction } from "node:net";
 import { classifyAddress } from "./address-class.ts";
 import { resolveName } from "./stranger-names.ts";
+import { createSystemLookup } from "./system-lookup.ts";
 
 export interface AddressGuard {
   /** Throws for a literal address that may not be dialled; names are checked after they are resolved. */
@@ -19,8 +19,7 @@ export function addressGuard(options: { privateAddresses: boolean; refused(host:
     const kind = classifyAddress(address);
     return kind === "public" || (kind === "private" && options.privateAddresses);
   };
-  // Only a name inside the operator's own network may need search domains and the other sources of the system.
-  const addressesOf = options.privateAddresses ? systemAddresses : resolveName;
+  const addressesOf = options.privateAddresses ? resolvePrivateName : resolveName;
   return {
     check(host) {
       const plain = host.replace(/^\[|\]$/g, "");
@@ -41,8 +40,17 @@ export function addressGuard(options: { privateAddresses: boolean; refused(host:
   };
 }
 
-const systemAddresses = async (name: string): Promise<string[]> =>
-  (await lookup(name, { all: true })).map(({ address }) => address);
+/** Only a name inside the operator's own network may need search domains and the other sources of the system. */
+const resolvePrivateName = (name: string): Promise<string[]> =>
+  resolveName(name).catch((error: NodeJS.ErrnoException) => {
+    // A name server that was silent would hold a thread for as long.
+    if (!ABSENT.has(error.code ?? "")) throw error;
+    return systemAddresses(name);
+  });
+
+const ABSENT: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA"]);
+
+const systemAddresses = createSystemLookup();
 
 const asLookup = (address: string): LookupAddress => ({ address, family: isIP(address) });
 
