@@ -72,7 +72,26 @@ export async function receiveUpload(
   uploadsOf: (kind: string) => Uploads | undefined,
   deps: Platform,
 ): Promise<void> {
-  const { workspace, uid, nonce } = readToken(token, deps);
+  const address = readToken(token, deps);
+  if (arriving.has(address.nonce))
+    throw new PlatformError("conflict", "An archive arrives at this upload address already. Wait for its end.");
+  arriving.add(address.nonce);
+  try {
+    await receiveOnly(address, archive, uploadsOf, deps);
+  } finally {
+    arriving.delete(address.nonce);
+  }
+}
+
+/** Nonces of addresses that an archive arrives at: each archive is a file of up to a gigabyte, and one is taken. */
+const arriving = new Set<string>();
+
+async function receiveOnly(
+  { workspace, uid, nonce }: Address,
+  archive: NodeJS.ReadableStream,
+  uploadsOf: (kind: string) => Uploads | undefined,
+  deps: Platform,
+): Promise<void> {
   const { store, clock, here } = deps;
   const openIn = (resource: Resource | null): UploadTicket | null => {
     const ticket = resource && resource.deletedAt === null ? ticketOf(resource) : undefined;
