@@ -39,7 +39,10 @@ test("requests and memory of a resource can be read over time, also after a rest
   await using again = await startTestPlatform({ dataDir });
   const { store } = again.app;
   const query = (words: string, key?: string) =>
-    again.call("GET", `/observability/metrics?${words}`, { workspace: "main", ...(key ? { key } : {}) });
+    again.call<{ step: number; points: Point[] }>("GET", `/observability/metrics?${words}`, {
+      workspace: "main",
+      ...(key ? { key } : {}),
+    });
   const sum = (points: Point[], member: "requests" | "errors"): number =>
     points.reduce((total, point) => total + point[member], 0);
 
@@ -48,10 +51,10 @@ test("requests and memory of a resource can be read over time, also after a rest
   assert.equal(asked.body.step, 60);
   assert.equal(sum(asked.body.points, "requests"), 3);
   assert.equal(sum(asked.body.points, "errors"), 0);
-  assert.ok(asked.body.points.some(({ p95Ms }: Point) => p95Ms !== null && p95Ms > 0));
+  assert.ok(asked.body.points.some(({ p95Ms }) => p95Ms !== null && p95Ms > 0));
   const box = await query("kind=sandboxes&name=box&step=3600");
   assert.equal(sum(box.body.points, "requests"), 1);
-  assert.ok(box.body.points.some(({ memoryBytes }: Point) => memoryBytes !== null));
+  assert.ok(box.body.points.some(({ memoryBytes }) => memoryBytes !== null));
   const day = await query(`kind=model&name=asked&start=${new Date(Date.now() - 86_000_000).toISOString()}`);
   assert.ok(day.body.points.length <= 121, String(day.body.points.length));
 
