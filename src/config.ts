@@ -462,6 +462,8 @@ function checkTogether(config: Config): void {
   const { console_url: pages, public_url: api } = config;
   if (pages !== undefined && api !== undefined && new URL(pages).hostname === new URL(api).hostname)
     throw new ConfigError("console_url needs another host name than public_url: that one serves workloads.");
+  if (config.backup_schedule !== undefined && config.backup_target === undefined)
+    throw new ConfigError("BERTH_BACKUP_SCHEDULE needs BERTH_BACKUP_TARGET: where the backups go.");
   const problem = tlsProblem(config);
   if (problem !== null) throw new ConfigError(problem);
   if (!isLoopback(config.host) && !isTls(config) && !hasProxies(config) && !config.insecure_http) {

@@ -11,6 +11,7 @@ import { createOutboundPost } from "../lib/network/outbound-post.ts";
 import { HOUR_MS } from "../lib/time/clock.ts";
 import { startTasks } from "../reconcile/tasks.ts";
 import { startTriggers } from "../reconcile/triggers.ts";
+import { backupTasks } from "./backups.ts";
 import type { StartedNode } from "./node.ts";
 import { startReconciling } from "./reconciling.ts";
 import type { Start } from "./start.ts";
@@ -31,6 +32,7 @@ export async function startBackground(
     ...(config.audit_days === 0
       ? []
       : [{ name: "prune-audit", everyMs: HOUR_MS, run: pruneAudit(store, clock, config.audit_days) }]),
+    ...backupTasks({ config, store, clock, log, nodeId: deps.settings.nodeId }),
     ...kindTasks(deps),
   ];
   stack.add(startTasks({ store, log, holder, tasks }));

@@ -91,9 +91,8 @@ async function partsOf(
         parts.push(part);
         break;
       }
-      const failure = (await repository.readNote(failureName(backup, id))) as { reason?: string } | null;
-      if (failure)
-        throw new PlatformError("unavailable", `Node '${name}' could not store its files: ${failure.reason}`);
+      const reason = await store.records.read(failureKey(backup, id));
+      if (reason) throw new PlatformError("unavailable", `Node '${name}' could not store its files: ${reason}`);
       const isLive = (await store.nodes.list(lostAfterMs)).some((node) => node.id === id && node.live);
       if (!isLive) throw new PlatformError("unavailable", `Node '${name}' was lost while it stored its files.`);
       progress(`waiting for the files of node '${name}'`);
@@ -102,5 +101,5 @@ async function partsOf(
   return parts;
 }
 
-/** Where a node says why it has no part. Removed with the other parts. */
-export const failureName = (backup: string, node: string): string => `parts/${backup}/${nodeWord(node)}.failed`;
+/** The record in which a node says why it has no part. */
+export const failureKey = (backup: string, node: string): string => `backup-failed/${backup}/${nodeWord(node)}`;
