@@ -395,6 +395,8 @@ export interface Behaviour {
    * and each change is handed to the reconciler. "on-delete" = only deletes are reconciled.
    */
   reconciled?: boolean | "on-delete";
+  /** Its reconciler also has work at times that the spec names, so that "on-delete" holds for deletes alone. */
+  timed?: true;
   /** Set for kinds whose content can be uploaded as an archive. */
   uploads?: Uploads;
   /** Answers a delete only once the clean-up has ended and the name is free. */

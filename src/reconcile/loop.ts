@@ -82,7 +82,7 @@ export async function startReconcileLoop({ deps, behaviours, holder, welcome }: 
   );
   const add = (kind: string, uid: string): void => queues.get(kind)?.add(uid);
   const onDelete = new Set(
-    behaviours.filter(({ reconciled }) => reconciled === "on-delete").map(({ kind }) => kind.name),
+    behaviours.filter(({ reconciled, timed }) => reconciled === "on-delete" && !timed).map(({ kind }) => kind.name),
   );
   const heard = (kind: string, uid: string): void => {
     if (!onDelete.has(kind) || !store.resources.isKnownToStay(uid)) add(kind, uid);

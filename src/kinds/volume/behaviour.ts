@@ -6,7 +6,8 @@ import type { LinkOwner } from "../../store/resources/links.ts";
 import { type Behaviour, type Platform, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { requireTemplate } from "../volume-template/versions.ts";
-import { VOLUME_SIZE_DEFAULT_MB, volume } from "./kind.ts";
+import { checkCron } from "../workload/cron.ts";
+import { SCHEDULED_KEPT_DEFAULT, VOLUME_SIZE_DEFAULT_MB, volume } from "./kind.ts";
 import { volumeReconciler } from "./reconcile.ts";
 
 const MB = 1024 * 1024;
@@ -20,10 +21,17 @@ interface Gathered {
 export const volumeBehaviour: Behaviour = {
   kind: volume,
   reconciled: "on-delete",
+  timed: true,
   // Its snapshots would be gone with it.
   childrenFirst: true,
   reconciler: volumeReconciler,
   async prepare({ spec }, { call, current, deps, state }) {
+    const { snapshots } = spec as { snapshots?: { schedule: string; keep?: number } };
+    if (snapshots) {
+      await refuseWithout(deps.here.driver, "volumeCopies");
+      checkCron("spec.snapshots.schedule", snapshots);
+      snapshots.keep ??= SCHEDULED_KEPT_DEFAULT;
+    }
     if (current) return;
     await refuseWithout(deps.here.driver, "volumes");
     spec.region = chosenRegion("spec.region", spec.region, null, deps.settings);

@@ -112,7 +112,7 @@ async function readySnapshot(source: Resource, id: string, { store, here }: Plat
 /** The record says where its files come from, so that a server that is killed meanwhile leaves no empty volume. */
 async function copied(source: Resource, name: string, copyOf: CopySource, call: AnyCall, deps: Platform) {
   const actor = call.caller.displayName;
-  const { template: _template, ...spec } = structuredClone(source.spec);
+  const { template: _template, snapshots: _snapshots, ...spec } = structuredClone(source.spec);
   const { outcome, resource } = await deps.store.resources.create({
     ...{ workspace: source.workspace, kind: volumeKind.name, parent: "", uid: call.uid(), name },
     metadata: source.metadata.labels ? { labels: source.metadata.labels } : {},

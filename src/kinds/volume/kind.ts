@@ -3,6 +3,10 @@ import { defineKind } from "../../contract/kind.ts";
 
 export const VOLUME_SIZE_DEFAULT_MB = 1024;
 
+export const SCHEDULED_KEPT_DEFAULT = 7;
+/** Fewer than a volume may have, so that there is room for the next one. */
+const SCHEDULED_KEPT_MAX = 48;
+
 export const volume = defineKind({
   name: "volume",
   plural: "volumes",
@@ -15,6 +19,18 @@ export const volume = defineKind({
     size: z.int().positive().max(16_777_216).optional().describe(`MB, default ${VOLUME_SIZE_DEFAULT_MB}.`),
     template: z.string().max(128).optional(),
     infrastructureId: z.string().optional(),
+    snapshots: z
+      .looseObject({
+        schedule: z.string().min(1).max(256).describe("Five cron fields, in UTC."),
+        keep: z
+          .int()
+          .min(1)
+          .max(SCHEDULED_KEPT_MAX)
+          .optional()
+          .describe(`Scheduled snapshots that are kept; default ${SCHEDULED_KEPT_DEFAULT}.`),
+      })
+      .optional()
+      .describe("Snapshots that are taken by themselves."),
   }),
   state: z.object({
     attachedTo: z.string().optional(),

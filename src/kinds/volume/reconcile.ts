@@ -1,12 +1,17 @@
-/** Removes the storage of a deleted volume. The storage is made when the volume is first attached. */
+/** Removes the storage of a deleted volume, and takes snapshots of a volume when they are due. */
 import { defineReconciler } from "../port.ts";
+import { planSnapshots, type SnapshotStep, takeScheduled } from "./scheduled-snapshots.ts";
 
-type Step = { do: "destroy" };
+type Step = { do: "destroy" } | SnapshotStep;
 
 export const volumeReconciler = defineReconciler<null, Step>({
   observe: async () => null,
-  plan: (volume) => ({ steps: volume.deletedAt === null ? [] : [{ do: "destroy" }] }),
-  async act(_step, { workspace, uid }, { deps }) {
+  plan: (volume, _observed, nowMs) =>
+    volume.deletedAt === null ? planSnapshots(volume, nowMs) : { steps: [{ do: "destroy" }] },
+  async act(step, volume, context) {
+    if (step.do !== "destroy") return takeScheduled(step, volume, context);
+    const { workspace, uid } = volume;
+    const { deps } = context;
     await (await deps.driver.capability("volumes"))?.destroy(uid);
     // The record stays readable for a while, like that of a sandbox.
     await deps.store.resources.update(workspace, uid, (current) => ({

@@ -2346,6 +2346,15 @@ class VolumeInputSpec(TypedDict):
     size: NotRequired[float]
     template: NotRequired[str]
     infrastructureId: NotRequired[str]
+    #: Snapshots that are taken by themselves.
+    snapshots: NotRequired[VolumeInputSpecSnapshots]
+
+
+class VolumeInputSpecSnapshots(TypedDict):
+    #: Five cron fields, in UTC.
+    schedule: str
+    #: Scheduled snapshots that are kept; default 7.
+    keep: NotRequired[float]
 
 
 class VolumeRecord(TypedDict):

@@ -4423,6 +4423,13 @@ export interface VolumeInput {
     size?: number | undefined;
     template?: string | undefined;
     infrastructureId?: string | undefined;
+    /** Snapshots that are taken by themselves. */
+    snapshots?: {
+      /** Five cron fields, in UTC. */
+      schedule: string;
+      /** Scheduled snapshots that are kept; default 7. */
+      keep?: number | undefined;
+    } | undefined;
   };
 }
 
@@ -4449,6 +4456,13 @@ export interface VolumeRecord {
     size?: number | undefined;
     template?: string | undefined;
     infrastructureId?: string | undefined;
+    /** Snapshots that are taken by themselves. */
+    snapshots?: {
+      /** Five cron fields, in UTC. */
+      schedule: string;
+      /** Scheduled snapshots that are kept; default 7. */
+      keep?: number | undefined;
+    } | undefined;
   };
   state?: {
     attachedTo?: string | undefined;
@@ -4490,6 +4504,13 @@ export interface VolumeUpdate {
     size?: number | undefined;
     template?: string | undefined;
     infrastructureId?: string | undefined;
+    /** Snapshots that are taken by themselves. */
+    snapshots?: {
+      /** Five cron fields, in UTC. */
+      schedule: string;
+      /** Scheduled snapshots that are kept; default 7. */
+      keep?: number | undefined;
+    } | undefined;
   };
 }
 

@@ -1,0 +1,95 @@
+/**
+ * Snapshots that a volume's `spec.snapshots` asks for. The time of the last one is claimed in the record before the
+ * snapshot is made, so a server that dies in between leaves one out and takes none twice. A time that passed while the
+ * server was down is made up for once.
+ */
+import { uuidv7 } from "../../lib/ids.ts";
+import { MINUTE_MS } from "../../lib/time/clock.ts";
+import { cronTimes } from "../../lib/time/cron.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import type { Deps, Plan, ReconcileContext } from "../port.ts";
+import { newSnapshotId, phaseOf } from "../snapshot/phase.ts";
+import { SCHEDULED_KEPT_DEFAULT } from "./kind.ts";
+
+export type SnapshotStep = { do: "begin" | "snapshot"; atMs: number };
+
+interface Wanted {
+  schedule: string;
+  keep?: number;
+}
+
+/** Since when times count: the last snapshot, or the moment in which this schedule was seen first. */
+interface Since {
+  schedule: string;
+  atMs: number;
+}
+
+/** Name of the kind in records; its declaration imports that of the volume. */
+const SNAPSHOT_KIND = "volumesnapshot";
+/** As its kind says. */
+const SNAPSHOTS_MAX = 50;
+/** Longest wait between looks: the system clock may be changed, and timers have a maximum delay. */
+const LOOK_AGAIN_MAX_MS = 12 * 60 * MINUTE_MS;
+const ACTOR = "the schedule";
+
+export function planSnapshots({ spec, state, retired }: Resource, nowMs: number): Plan<SnapshotStep> {
+  const wanted = spec.snapshots as Wanted | undefined;
+  if (!wanted || retired) return { steps: [] };
+  const since = state.snapshotsSince as Since | undefined;
+  if (since?.schedule !== wanted.schedule) return { steps: [{ do: "begin", atMs: nowMs }] };
+  const next = cronTimes(wanted.schedule, "UTC")(since.atMs);
+  if (next === null) return { steps: [] };
+  if (next > nowMs) return { steps: [], againMs: Math.min(next - nowMs, LOOK_AGAIN_MAX_MS) };
+  return { steps: [{ do: "snapshot", atMs: nowMs }] };
+}
+
+export async function takeScheduled(
+  step: SnapshotStep,
+  volume: Resource,
+  { deps, signal, record }: ReconcileContext,
+): Promise<void> {
+  const { schedule, keep = SCHEDULED_KEPT_DEFAULT } = volume.spec.snapshots as Wanted;
+  const before = (volume.state.snapshotsSince as Since | undefined)?.atMs;
+  let claimed = false;
+  await record((current) => {
+    const since = current.state.snapshotsSince as Since | undefined;
+    const wanted = current.spec.snapshots as Wanted | undefined;
+    claimed = current.deletedAt === null && wanted?.schedule === schedule && since?.atMs === before;
+    return claimed ? { state: { ...current.state, snapshotsSince: { schedule, atMs: step.atMs } } } : null;
+  });
+  if (!claimed || step.do === "begin") return;
+  const failure = await taken(volume, step.atMs, deps, signal).catch((error: Error) => error.message);
+  signal.throwIfAborted();
+  if (failure !== null)
+    await record(() => ({ event: { type: "snapshot-failed", message: `The scheduled snapshot failed: ${failure}` } }));
+  await keepNewest(volume, keep, deps);
+}
+
+/** Returns why there is no snapshot; null when there is. */
+async function taken(volume: Resource, atMs: number, deps: Deps, signal: AbortSignal): Promise<string | null> {
+  const { workspace, uid } = await create(volume, atMs, deps);
+  const isOver = (now: Resource | null): boolean => now === null || phaseOf(now) !== "pending";
+  const made = await deps.store.resources.waitFor(workspace, uid, isOver, { signal });
+  if (!made) return "it was deleted meanwhile.";
+  return phaseOf(made) === "ready" ? null : String(made.state.error);
+}
+
+/** Snapshots that people took stay, and so do those that are whole, whatever fails later. */
+async function keepNewest({ workspace, uid }: Resource, keep: number, { store }: Deps): Promise<void> {
+  const all = await store.resources.childrenOf(workspace, uid, SNAPSHOT_KIND);
+  const inPhase = (phase: string): Resource[] =>
+    all.filter((each) => each.state.scheduled === true && phaseOf(each) === phase);
+  for (const old of [...inPhase("ready").slice(0, -keep), ...inPhase("failed").slice(0, -1)])
+    await store.resources.delete(workspace, old.uid);
+}
+
+async function create({ workspace, uid, node }: Resource, atMs: number, { store, clock }: Deps): Promise<Resource> {
+  const name = newSnapshotId();
+  const { resource } = await store.resources.create({
+    ...{ workspace, kind: SNAPSHOT_KIND, parent: uid, uid: uuidv7(clock.now()), name, countMax: SNAPSHOTS_MAX },
+    ...{ metadata: {}, spec: { name: `scheduled-${new Date(atMs).toISOString()}` }, secrets: {} },
+    ...{ state: { scheduled: true }, status: null, events: [{ type: "created", message: `Taken by ${ACTOR}.` }] },
+    ...{ revision: false, actor: ACTOR, settled: true, node },
+  });
+  return resource;
+}
