@@ -42,6 +42,8 @@ export interface App extends Running {
   store: Store;
   /** The port, for an upgrade that hands it on. */
   port: Pick<Edge, "hold" | "adopt" | "fd">;
+  /** Process ids of the edge processes that serve. */
+  edgePids(): number[];
   /** Whether workloads can run on this machine. */
   runsWorkloads(): Promise<boolean>;
   /** Goes over to the next secret key, when there is one; see `berth rotate-key`. */
@@ -94,6 +96,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     if (options.requireMachine) await started.driver.opened();
     const listensAt = await edge.listen(options.port);
     settings.publicUrl = await clientUrl(config, Number(new URL(listensAt).port) || config.port);
+    await inference.edges?.serve(edge);
     started.doors.open(edge);
     await peers?.open(edge);
     if (config.s3_port !== undefined) {
@@ -110,7 +113,16 @@ export async function startApp(options: AppOptions): Promise<App> {
         const link = await makeConsoleLink({ store, clock }, identity.pagesUrl(), { sub: admin.sub, hangsOn: null });
         return link.url;
       },
-      port: edge,
+      port: {
+        adopt: edge.adopt,
+        fd: edge.fd,
+        hold(drainMs) {
+          const port = edge.hold(drainMs);
+          inference.edges?.hold(drainMs, (socket) => port.hold(socket));
+          return port;
+        },
+      },
+      edgePids: () => inference.edges?.pids() ?? [],
       runsWorkloads: () =>
         started.driver.opened().then(
           () => true,

@@ -11,6 +11,7 @@ import { nearestWord } from "./lib/nearest-word.ts";
 import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
 import { backupSettings } from "./lib/schemas/backup-settings.ts";
 import { dockerSettings } from "./lib/schemas/docker-settings.ts";
+import { edgeSettings } from "./lib/schemas/edge-settings.ts";
 import { facadeSettings } from "./lib/schemas/facade-settings.ts";
 import { isolationSettings } from "./lib/schemas/isolation-settings.ts";
 import { peerSettings } from "./lib/schemas/peer-settings.ts";
@@ -130,6 +131,7 @@ export const SETTINGS = {
       "Pages of workloads at path addresses, which share one origin: sandboxed, off (saved, not shown) or trusted.",
   },
   ...tlsSettings,
+  ...edgeSettings,
   identity_providers: {
     env: "BERTH_IDENTITY_PROVIDERS",
     schema: identityProviders.default([]),

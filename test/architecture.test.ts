@@ -70,6 +70,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     "src/node/dial/",
     "src/lib/",
   ],
+  "src/edge/": ["src/contract/", "src/gateway/", "src/http/", "src/node/dial/", "src/lib/"],
   "src/facades/": ["src/contract/", "src/gateway/", "src/http/", "src/models/", "src/store/", "src/lib/"],
   "src/reconcile/": [
     "src/contract/",

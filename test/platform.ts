@@ -76,6 +76,8 @@ export async function startTestPlatform({
     "disk-reserve": "0",
     // Sandboxes that nobody asked for cost each suite a second; those about the pool say how many they want.
     "pool-size": "0",
+    // Edge processes cost each suite some seconds; those about them say how many they want.
+    "edge-processes": "0",
     // No test asks a registry of the internet; those about pulls name their own.
     registries: "none",
     ...(databaseUrl ? { "database-url": databaseUrl } : {}),

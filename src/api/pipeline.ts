@@ -59,6 +59,8 @@ export interface PipelineDeps {
   deps: Platform;
   authenticator: Authenticator;
   unread: UnreadAnswers;
+  /** Resolves when every process that serves requests has heard of the changes so far. */
+  settled?: () => Promise<void>;
 }
 
 /** Who has to read an answer before getting many more. */
@@ -87,7 +89,7 @@ const NOBODY: Caller = {
 export async function answer(
   implementation: Implementation,
   request: ApiRequest,
-  { deps, authenticator, unread }: PipelineDeps,
+  { deps, authenticator, unread, settled }: PipelineDeps,
 ): Promise<ApiAnswer> {
   const { operation } = implementation;
   const { headers } = request;
@@ -146,6 +148,7 @@ export async function answer(
     result.bytes?.destroy();
     throw error;
   }
+  if (operation.mutates) await settled?.();
   return result;
 }
 

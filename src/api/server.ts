@@ -10,7 +10,7 @@ import Fastify, {
 import { Gauge, type Registry } from "prom-client";
 import { PlatformError } from "../contract/errors.ts";
 import type { Method } from "../contract/operation.ts";
-import { clientOf, isPeer } from "../http/peer-field.ts";
+import { clientOf, isFromServer } from "../http/peer-field.ts";
 import type { UnreadAnswers } from "../http/unread-answers.ts";
 import type { Implementation } from "../kinds/port.ts";
 import { clientAddress, type Proxies } from "../lib/network/proxies.ts";
@@ -174,7 +174,7 @@ function handingOn(
   return async (request, reply) => {
     const { raw } = request;
     const asked = { ...requestOf(request), stream: null };
-    const node = isPeer(raw.socket) ? null : await nodeFor(implementation, asked, options);
+    const node = isFromServer(raw.socket) ? null : await nodeFor(implementation, asked, options);
     if (node === null) return;
     reply.hijack();
     options.handOn?.(raw, reply.raw, node);

@@ -103,6 +103,9 @@ export function createAuthenticator({
     return recognise(credential, now);
   }
 
+  /** Until when a credential that was just authenticated may be remembered; 0 = not at all. */
+  const rememberedUntil = (hash: string): number => callers.get(hash)?.expiresAt ?? 0;
+
   async function recognise({ secret, hash }: Credential, now: number): Promise<Caller> {
     const readIn = era;
     const remember = (caller: Caller, expiresAt: number): Caller => {
@@ -237,6 +240,7 @@ export function createAuthenticator({
   }
 
   return {
+    rememberedUntil,
     authenticate,
     membershipIn,
     callerNamed,

@@ -3,7 +3,7 @@ import { createAuthenticator } from "../auth/authenticator.ts";
 import { createTokenVerifier } from "../auth/oauth/access-tokens.ts";
 import { createMakers } from "../auth/rights/makers.ts";
 import { clientUrl, consoleBaseOf } from "../config.ts";
-import { type ConsoleBase, consoleUrl } from "../contract/console.ts";
+import { type ConsoleBase, consoleHost, consoleUrl } from "../contract/console.ts";
 import { RESOURCE_METADATA } from "../contract/protected-resource.ts";
 import { createPrincipals } from "../gateway/principals.ts";
 import { createCopyCheck } from "../kinds/workload/identity.ts";
@@ -36,3 +36,7 @@ export async function startIdentity({ config, clock, settings, stack }: Start, {
     principals: createPrincipals(authenticator),
   };
 }
+
+/** Host names of the platform itself. */
+export const hostsOf = ({ baseBeforeListening: base }: Identity): string[] =>
+  [new URL(base.publicUrl).hostname, consoleHost(base)].flatMap((host) => host?.replace(/^\[|\]$/g, "") ?? []);

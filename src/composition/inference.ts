@@ -5,11 +5,12 @@ import { consoleHost } from "../contract/console.ts";
 import type { DirectCall } from "../contract/direct-call.ts";
 import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
 import { type CertificateTable, createCertificateTable } from "../gateway/certificate-table.ts";
-import type { GatewayDeps, GatewayPeers } from "../gateway/deps.ts";
+import type { GatewayDeps, GatewayPeers, GatewaySettings } from "../gateway/deps.ts";
 import { createDirectory } from "../gateway/directory.ts";
 import { createGateway, type Gateway } from "../gateway/gateway.ts";
 import { createJobHandler } from "../gateway/job-handler.ts";
 import { clientsMaxOf, DEFAULT_LIMITS, type GatewayLimits, openMaxOf } from "../gateway/limits.ts";
+import { sharesOf } from "../gateway/open-exchanges.ts";
 import { createServedFunctions } from "../kinds/function/served.ts";
 import { isServed } from "../kinds/hub/servers.ts";
 import { standingOf } from "../kinds/policy/placement.ts";
@@ -20,6 +21,7 @@ import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
 import type { ResourceMetrics } from "../metering/resource-metrics/recorder.ts";
 import type { ModelGateway } from "../models/model-gateway.ts";
 import { createRequestKeeper } from "../reconcile/async-requests.ts";
+import { createEdges, type Edges } from "./edges.ts";
 import { facadesOf } from "./facades.ts";
 import type { Foundation } from "./foundation.ts";
 import type { Identity } from "./identity.ts";
@@ -31,21 +33,26 @@ import type { Start } from "./start.ts";
 export interface Inference {
   gateway: Gateway;
   models: ModelGateway;
+  /** Null where the server accepts connections itself. */
+  edges: Edges | null;
   isCustomDomain(host: string): boolean;
   contextOf: CertificateTable["contextOf"];
 }
 
 /** `manage` serves the requests that the gateway leaves to the management API; `call` is that API for façades. */
 export async function startInference(
-  { config, clock, log, settings, modelPrices, holder, stack }: Start,
-  { store, registry }: Foundation,
-  { issuer, pagesUrl, principals, makerOf, baseBeforeListening }: Identity,
+  start: Start,
+  foundation: Foundation,
+  identity: Identity,
   deps: Deps,
   metrics: ResourceMetrics,
   peers: GatewayPeers | undefined,
   manage: (req: IncomingMessage, res: ServerResponse) => void,
   call: DirectCall,
 ): Promise<Inference> {
+  const { config, clock, log, settings, modelPrices, holder, stack } = start;
+  const { store, registry } = foundation;
+  const { issuer, pagesUrl, principals, makerOf, baseBeforeListening } = identity;
   const { brand, domain } = config;
   const place = standingOf(settings);
   const models = stack.add(
@@ -69,18 +76,29 @@ export async function startInference(
   const certificates = stack.add(createCertificateTable({ store }));
   if (isTls(config)) await certificates.opened();
   const publicHost = new URL(baseBeforeListening.publicUrl).hostname;
+  const limits = limitsOf(config.open_requests);
+  const gatewaySettings: GatewaySettings = {
+    brand,
+    domain,
+    proxies: proxiesOf(config),
+    pathPages: config.path_pages,
+    consoleHost: consoleHost(baseBeforeListening),
+    publicHost,
+    isLoopback: isLoopbackName(publicHost),
+    docsUrl: GATEWAY_DOCS_URL,
+    limits,
+  };
+  const count = config.edge_processes;
+  const edges =
+    count === 0
+      ? null
+      : createEdges(count, start, foundation, identity, deps, directory, certificates, gatewaySettings);
   const gateway = createGateway({
     settings: {
-      brand,
-      domain,
-      proxies: proxiesOf(config),
-      pathPages: config.path_pages,
-      consoleHost: consoleHost(baseBeforeListening),
-      publicHost,
-      isLoopback: isLoopbackName(publicHost),
-      docsUrl: GATEWAY_DOCS_URL,
-      limits: limitsOf(config.open_requests),
+      ...gatewaySettings,
+      limits: { ...limits, openMax: sharesOf(limits.openMax, count).owner },
     },
+    ...(edges && { edgeTotals: edges.totals }),
     ...{ clock, log, registry, issuer },
     consoleOrigin: pagesUrl,
     ...(peers && { peers }),
@@ -103,7 +121,7 @@ export async function startInference(
     ...principals,
     ...directory,
   });
-  return { gateway, models, isCustomDomain: directory.isCustomDomain, contextOf: certificates.contextOf };
+  return { gateway, models, edges, isCustomDomain: directory.isCustomDomain, contextOf: certificates.contextOf };
 }
 
 const limitsOf = (openRequests: number): GatewayLimits => ({

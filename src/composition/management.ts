@@ -12,7 +12,7 @@ import { resourceHandlers } from "../api/resource-handlers.ts";
 import { createApi } from "../api/server.ts";
 import { addUploadRoute } from "../api/upload-route.ts";
 import { createIdentityProvider } from "../auth/external/identity-provider.ts";
-import { consoleHost, sharedWithWorkloads } from "../contract/console.ts";
+import { sharedWithWorkloads } from "../contract/console.ts";
 import type { DirectCall } from "../contract/direct-call.ts";
 import { createEdge, type Edge } from "../http/edge.ts";
 import { UnreadAnswers } from "../http/unread-answers.ts";
@@ -26,14 +26,10 @@ import { FailedTries } from "../lib/failed-tries.ts";
 import { createOutbound } from "../lib/network/outbound-http.ts";
 import { proxiesOf } from "../lib/schemas/tls-settings.ts";
 import type { Foundation } from "./foundation.ts";
-import type { Identity } from "./identity.ts";
+import { hostsOf, type Identity } from "./identity.ts";
 import type { Inference } from "./inference.ts";
 import type { StartedPeers } from "./peers.ts";
 import type { Start } from "./start.ts";
-
-/** Host names of the platform itself. */
-const hostsOf = ({ baseBeforeListening: base }: Identity): string[] =>
-  [new URL(base.publicUrl).hostname, consoleHost(base)].flatMap((host) => host?.replace(/^\[|\]$/g, "") ?? []);
 
 /** The port is the last thing on the stack: it closes before anything that a request in flight may need. */
 export async function startManagement(
@@ -41,7 +37,7 @@ export async function startManagement(
   { registry }: Foundation,
   identity: Identity,
   platform: Platform,
-  { gateway, isCustomDomain, contextOf }: Inference,
+  { gateway, edges, isCustomDomain, contextOf }: Inference,
   peers: StartedPeers | null,
 ): Promise<{ edge: Edge; directCall: DirectCall }> {
   const { authenticator, verifyToken, issuer, pagesUrl, consoleBase, isRunning, makerOf } = identity;
@@ -49,6 +45,7 @@ export async function startManagement(
     createEdge({
       config,
       gateway,
+      parked: edges !== null,
       clock,
       names: hostsOf(identity),
       peer: peers?.door,
@@ -68,6 +65,7 @@ export async function startManagement(
     unread: new UnreadAnswers(),
     requestLog: createRequestLog(registry, platform.log),
     proxies: proxiesOf(config),
+    ...(edges && { settled: edges.settled }),
   };
   const directCall = createDirectCall(pipeline);
   const api = createApi({

@@ -5,8 +5,10 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { GatewayErrorCode } from "../contract/gateway-errors.ts";
 import type { RequestRecord } from "./deps.ts";
+import type { GatewayTotals, OpenNow, Row } from "./totals.ts";
 
 export interface GatewayCounters {
+  totals(): GatewayTotals;
   count(record: RequestRecord): void;
   /** Counts a request that was refused before it reached a workload. */
   refused(code: GatewayErrorCode): void;
@@ -17,15 +19,8 @@ export interface CounterSources {
   openConnections(): number;
   clientConnections(): number;
   openRequests(): number;
-}
-
-interface Row {
-  kind: string;
-  code: string;
-  count: number;
-  bytesIn: number;
-  bytesOut: number;
-  seconds: number;
+  /** Totals of edge processes; their requests count like those of this process. */
+  edgeTotals?(): Promise<readonly GatewayTotals[]>;
 }
 
 const COLD_START_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -34,6 +29,16 @@ export function gatewayCounters(registry: Registry, sources: CounterSources): Ga
   const rows = new Map<string, Row>();
   const errors = new Map<string, number>();
   let heldNow = 0;
+  const totals = (): GatewayTotals => ({
+    rows: [...rows.values()],
+    errors: [...errors],
+    open: {
+      connections: sources.openConnections(),
+      clients: sources.clientConnections(),
+      requests: sources.openRequests(),
+    },
+  });
+  const all = async (): Promise<GatewayTotals[]> => [totals(), ...((await sources.edgeTotals?.()) ?? [])];
 
   const perRow = (name: string, help: string, value: (row: Row) => number): void => {
     new Counter({
@@ -41,9 +46,11 @@ export function gatewayCounters(registry: Registry, sources: CounterSources): Ga
       help,
       labelNames: ["kind", "code"],
       registers: [registry],
-      collect() {
+      async collect() {
+        const counted = await all();
         this.reset();
-        for (const row of rows.values()) this.inc({ kind: row.kind, code: row.code }, value(row));
+        for (const { rows: some } of counted)
+          for (const row of some) this.inc({ kind: row.kind, code: row.code }, value(row));
       },
     });
   };
@@ -56,15 +63,18 @@ export function gatewayCounters(registry: Registry, sources: CounterSources): Ga
     help: "Requests ended by the platform, by error code",
     labelNames: ["error"],
     registers: [registry],
-    collect() {
+    async collect() {
+      const counted = await all();
       this.reset();
-      for (const [error, count] of errors) this.inc({ error }, count);
+      for (const { errors: some } of counted) for (const [error, count] of some) this.inc({ error }, count);
     },
   });
   gauge(registry, "berth_gateway_held_requests", "Requests waiting for a workload to start", () => heldNow);
-  gauge(registry, "berth_gateway_open_connections", "Connections to workloads", sources.openConnections);
-  gauge(registry, "berth_gateway_client_connections", "Connections of clients", sources.clientConnections);
-  gauge(registry, "berth_gateway_open_requests", "Requests and streams to workloads", sources.openRequests);
+  const sumOf = (name: keyof OpenNow) => async (): Promise<number> =>
+    (await all()).reduce((sum, { open }) => sum + open[name], 0);
+  gauge(registry, "berth_gateway_open_connections", "Connections to workloads", sumOf("connections"));
+  gauge(registry, "berth_gateway_client_connections", "Connections of clients", sumOf("clients"));
+  gauge(registry, "berth_gateway_open_requests", "Requests and streams to workloads", sumOf("requests"));
   const coldStart = new Histogram({
     name: "berth_gateway_cold_start_seconds",
     help: "How long requests were held for a start or a thaw",
@@ -74,6 +84,7 @@ export function gatewayCounters(registry: Registry, sources: CounterSources): Ga
   });
 
   return {
+    totals,
     count(record) {
       const code = record.clientGone ? "gone" : `${Math.floor(record.status / 100)}xx`;
       const key = record.workload.kind + code;
@@ -99,13 +110,13 @@ export function gatewayCounters(registry: Registry, sources: CounterSources): Ga
   };
 }
 
-function gauge(registry: Registry, name: string, help: string, read: () => number): void {
+function gauge(registry: Registry, name: string, help: string, read: () => number | Promise<number>): void {
   new Gauge({
     name,
     help,
     registers: [registry],
-    collect() {
-      this.set(read());
+    async collect() {
+      this.set(await read());
     },
   });
 }

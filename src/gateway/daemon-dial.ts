@@ -9,12 +9,12 @@ const DAEMON_LOOK_MS = 20;
 
 /** `endpointNow` is called before each attempt: a restarted sandbox has another endpoint. */
 export async function dialDaemon<Endpoint, Connection>(
-  endpointNow: () => Endpoint,
+  endpointNow: () => Endpoint | Promise<Endpoint>,
   dial: (endpoint: Endpoint) => Promise<Connection>,
 ): Promise<Connection> {
   for (const deadlineMs = performance.now() + DAEMON_AWAY_MS; ; ) {
     try {
-      return await dial(endpointNow());
+      return await dial(await endpointNow());
     } catch (error) {
       if (performance.now() > deadlineMs) throw error;
       await pause(DAEMON_LOOK_MS);

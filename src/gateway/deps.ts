@@ -16,6 +16,7 @@ import type { Proxies } from "../lib/network/proxies.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { GatewayLimits } from "./limits.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
+import type { GatewayTotals } from "./totals.ts";
 
 export type Maybe<T> = T | Promise<T>;
 
@@ -46,7 +47,7 @@ export interface GatewayDeps {
   /** The workload behind an address; null when there is none. May throw WORKSPACE_NOT_FOUND. */
   resolve(target: Target): Maybe<Workload | null>;
   /** A running instance that can answer now; null when one has to be started or thawed first. */
-  ready(workload: Workload, revision: string | null): InstanceLease | null;
+  ready(workload: Workload, revision: string | null): Maybe<InstanceLease | null>;
   /** The instance with this lease key; null when it no longer runs. */
   rejoin(workload: Workload, key: string): (InstanceLease & { revision: string | null }) | null;
   /** Starts or thaws an instance. Rejects with a GatewayError or PlatformError that says why it could not. */
@@ -61,6 +62,13 @@ export interface GatewayDeps {
   ownEndpoint?(request: OwnRequest): OwnEndpoint | null;
   /** The other servers of the database; absent when there are none. */
   peers?: GatewayPeers;
+  /**
+   * In an edge process: the peer that gets every request which this process does not serve itself. Absent = this
+   * process serves all requests.
+   */
+  onward?: string;
+  /** Totals of the processes that share the port with this one; absent when there are none. */
+  edgeTotals?(): Promise<readonly GatewayTotals[]>;
   /** Kinds that another module answers, after routing only: models. */
   answerers?: Partial<Record<WorkloadKind, Answerer>>;
   /** The APIs of other products. One that is switched off is absent. */

@@ -53,9 +53,16 @@ export interface DirectoryDeps extends Pick<Makers, "makerOf"> {
 
 export interface Directory
   extends Running,
-    Pick<GatewayDeps, "resolve" | "ready" | "rejoin" | "wake" | "dial" | "isCustomDomain"> {
+    Pick<GatewayDeps, "resolve" | "rejoin" | "wake" | "dial" | "isCustomDomain"> {
+  ready(workload: Workload, revision: string | null): InstanceLease | null;
   /** Resolves when the custom domains are known. */
   opened(): Promise<void>;
+  /** The running instances of a workload that was resolved lately. */
+  runningOf(uid: string): Instance<Endpoint>[];
+  /** A lease on this running instance; null when it no longer runs, or the workload is to be resolved again. */
+  claim(uid: string, copy: string): InstanceLease | null;
+  /** The instance that takes the place of one that nothing listens in; null when that one still runs. */
+  replacementOf(workload: Workload, copy: string, revision: string | null): Promise<Instance<Endpoint> | null>;
 }
 
 interface Entry {
@@ -168,15 +175,16 @@ export function createDirectory(deps: DirectoryDeps): Directory {
   }
 
   function ready(workload: Workload, revision: string | null): OpenLease | null {
-    const running = (entries.get(workload.uid)?.instances ?? []).filter(
-      (instance) => instance.phase === "running" && instance.revision === revision,
-    );
+    const running = runningOf(workload.uid).filter((instance) => instance.revision === revision);
     // Picks the least busy instance, with a loop instead of a sort because every request passes here.
     let chosen = running[0];
     for (const instance of running)
       if (chosen && activity.openOf(instance.uid) < activity.openOf(chosen.uid)) chosen = instance;
     return chosen ? leaseOn(chosen, workload, revision) : null;
   }
+
+  const runningOf = (uid: string): Instance<Endpoint>[] =>
+    (entries.get(uid)?.instances ?? []).filter(({ phase }) => phase === "running");
 
   function leaseOn({ uid, endpoint }: Instance<Endpoint>, workload: Workload, revision: string | null): OpenLease {
     const ends = [activity.begin(uid), ...(uid === workload.uid ? [] : [activity.begin(workload.uid)])];
@@ -242,9 +250,8 @@ export function createDirectory(deps: DirectoryDeps): Directory {
     try {
       return await dial(endpoint, door);
     } catch (error) {
-      const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(WAKE_MAX_MS)]);
-      if (!(await isGone(workload, key, signal))) throw error;
-      const next = await wake(workload, revision, signal);
+      const next = await replace(workload, key, revision);
+      if (!next) throw error;
       const release = lease.release;
       lease.release = () => {
         release();
@@ -252,6 +259,11 @@ export function createDirectory(deps: DirectoryDeps): Directory {
       };
       return dial(next.endpoint, door);
     }
+  }
+
+  async function replace(workload: Workload, copy: string, revision: string | null): Promise<OpenLease | null> {
+    const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(WAKE_MAX_MS)]);
+    return (await isGone(workload, copy, signal)) ? wake(workload, revision, signal) : null;
   }
 
   /** A sandbox that was restarted while a request waited has another endpoint than the lease. */
@@ -296,6 +308,16 @@ export function createDirectory(deps: DirectoryDeps): Directory {
       return behindTrigger(target.workspace, target.path);
     },
     ready,
+    runningOf,
+    claim(uid, copy) {
+      const [entry, instance] = [entries.get(uid), runningOf(uid).find((one) => one.uid === copy)];
+      return entry && instance ? leaseOn(instance, entry.workload, instance.revision) : null;
+    },
+    async replacementOf(workload, copy, revision) {
+      const lease = await replace(workload, copy, revision);
+      lease?.release();
+      return lease && { uid: lease.key, revision, endpoint: lease.endpoint, phase: "running" };
+    },
     rejoin(workload, key) {
       const instance = entries.get(workload.uid)?.instances.find(({ uid }) => uid === key);
       return instance ? leaseOn(instance, workload, instance.revision) : null;

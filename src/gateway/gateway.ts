@@ -28,18 +28,22 @@ import { admitConsole } from "./console-origin.ts";
 import { gatewayCounters } from "./counters.ts";
 import { credentialNames } from "./credentials.ts";
 import type { GatewayDeps, Passage, Replay, Replayed, StoredRequest, Workload } from "./deps.ts";
+import { isForwardedAtEdge } from "./edge-kinds.ts";
 import { handOn, PEER_IDLE_MAX_MS } from "./hand-on.ts";
 import { enter } from "./http-trigger.ts";
 import { OpenExchanges } from "./open-exchanges.ts";
 import { challenge } from "./protected-resource.ts";
 import { compose, type PlatformRequest, replay } from "./replay.ts";
 import { refuse, respondMetadata, serve } from "./serve.ts";
+import type { GatewayTotals } from "./totals.ts";
 
 export interface Gateway extends InferenceDoor {
   /** Makes a stored request that the platform itself sends to a workload. */
   compose(request: PlatformRequest): StoredRequest;
   /** Delivers a stored request. */
   replay(asked: Replay): Promise<Replayed>;
+  /** What this process has counted since its start. */
+  totals(): GatewayTotals;
   /** Hands a request of the management API, whose body has not been read, to another node. */
   handOn(req: IncomingMessage, res: ServerResponse, node: string): void;
 }
@@ -67,6 +71,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       openConnections: () => pool.openCount,
       clientConnections: () => connections.open,
       openRequests: () => open.total,
+      ...(deps.edgeTotals && { edgeTotals: deps.edgeTotals }),
     }),
     open,
     memory: new MemoryPressure(now, deps.memoryUse),
@@ -88,6 +93,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     arrived: (socket) => newcomers.arrived(socket),
     route: (target, host) => classify(target, host, routing),
     serverOf(head, route) {
+      if (isHandedOn(deps, route)) return (request) => passOn(context, request);
       if (route.to === "management") return running(context, management?.(head) ?? null);
       return takesLane(deps, route) ? (request) => void answer(context, request, route) : null;
     },
@@ -106,7 +112,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
         return;
       }
       const down = new NodeDownstream(req, res, { ...options, accepting });
-      if (mayBeHandled(deps, route)) void handOver(context, down, req, res, route);
+      if (isHandedOn(deps, route)) passOn(context, down);
+      else if (mayBeHandled(deps, route)) void handOver(context, down, req, res, route);
       else void answer(context, down, route);
     },
     upgrade(req, socket, head, route) {
@@ -135,6 +142,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       context.running += 1;
       handOn(context, down, node, requestIdOf(down));
     },
+    totals: () => context.counters.totals(),
     clientError: (error, socket) => answerClientError(context.responding, error, socket),
     async stop(graceMs = STOP_GRACE_MS) {
       context.stopping = true;
@@ -145,6 +153,13 @@ export function createGateway(deps: GatewayDeps): Gateway {
     },
   };
 }
+
+/** Whether this is an edge process and its owner serves all requests of this route. */
+const isHandedOn = ({ onward }: GatewayDeps, route: Route): boolean =>
+  onward !== undefined && !((route.to === "workload" || route.to === "label") && isForwardedAtEdge(route.kind));
+
+const passOn = (context: ServeContext, down: Downstream): void =>
+  void pass(context, down, { node: context.deps.onward ?? "" });
 
 /** Counts management requests too, so that a stopping server waits for them. */
 function running(context: ServeContext, serve: ReturnType<PlainManagement>): ((request: LaneRequest) => void) | null {
@@ -178,7 +193,8 @@ const isOwn = ({ answerers, handlers }: GatewayDeps, route: Route): boolean =>
   ("kind" in route && (answerers?.[route.kind] ?? handlers?.[route.kind]) !== undefined);
 
 function openTunnel(context: ServeContext, down: Downstream, route: Route): void {
-  if (isOwn(context.deps, route)) refuseUpgrade(context, down);
+  if (isHandedOn(context.deps, route)) passOn(context, down);
+  else if (isOwn(context.deps, route)) refuseUpgrade(context, down);
   else if (route.to === "facade") void answer(context, down, route);
   else void serve(context, down, route);
 }

@@ -12,8 +12,11 @@ export interface GatewayLimits {
   holdMs: number;
   /** Requests held at the same time. Each keeps a client's connection and a little memory. */
   heldMax: number;
-  /** Requests and streams open at the same time: of all workspaces, of one, of one caller. */
-  openMax: { server: number; workspace: number; caller: number };
+  /**
+   * Requests and streams open at the same time: of all workspaces, of one, of one caller. `isShare` = other processes of
+   * this server have the rest.
+   */
+  openMax: { server: number; workspace: number; caller: number; isShare?: boolean };
   /** Open connections of clients, whether they have a request or not. */
   clientsMax: number;
   /** Concurrent connections to one instance. */

@@ -16,7 +16,7 @@ import { headOf } from "./forwarded-head.ts";
 import { handOn } from "./hand-on.ts";
 import { ClientGone, hold } from "./hold.ts";
 import { asyncTriggerOf, enter } from "./http-trigger.ts";
-import { sessionGone, sessionMarker, sessionOf, withOwnId } from "./mcp-session.ts";
+import { type McpSession, sessionGone, sessionMarker, sessionOf, withOwnId } from "./mcp-session.ts";
 import { answerOwn } from "./own-answer.ts";
 import { ownOrigin } from "./own-origin.ts";
 import { pickRevision } from "./pick-revision.ts";
@@ -70,10 +70,13 @@ export async function serve(
     const prefix = entered.prefix + taken;
     const pagePrefix = route.prefix === "" ? "" : prefix;
     const { method } = down;
+    const by = down.upgrade === null && asyncTriggerOf(workload, trigger, admitted.path);
+    const { onward } = context.deps;
+    if (onward !== undefined && (by !== false || !canServe(context, down, admitted)))
+      return handOn(context, down, onward, requestId);
     const leave = context.open.enter(admitted, down.remoteAddress);
     const begun = { startedAtMs, startedMs, requestId, admitted, method, leave };
     call = { ...begun, prefix, pagePrefix, revision: null, heldMs: null };
-    const by = down.upgrade === null && asyncTriggerOf(workload, trigger, admitted.path);
     if (by === false) await pass(context, down, entered, call, requestId);
     else record(context, call, await acceptAsync(context, down, call, by, requestId));
   } catch (error) {
@@ -113,7 +116,11 @@ async function pass(
   const limits = limitsFor(deps, down, admitted);
   const session = sessionOf(down, admitted.workload);
   const pin = session === null ? choose(context, down, call) : null;
-  const lease = session === null ? await instanceFor(context, down, call) : rejoin(context, call, session.copy);
+  const lease = await leaseFor(context, down, call, session);
+  if (lease === null) {
+    call.leave();
+    return handOn(context, down, deps.onward ?? "", requestId);
+  }
   try {
     const own = ownEndpointOf(deps, down, admitted);
     if (own !== null) {
@@ -130,6 +137,23 @@ async function pass(
     lease.release();
     throw error;
   }
+}
+
+/** Whether an edge process serves this request: it has room, and the workload answers and not the platform. */
+const canServe = ({ deps, open }: ServeContext, down: Downstream, admitted: Admitted): boolean =>
+  open.hasRoom(admitted, down.remoteAddress) && ownEndpointOf(deps, down, admitted) === null;
+
+/** The instance that serves the request; null where an edge process has none that is ready. */
+async function leaseFor(
+  context: ServeContext,
+  down: Downstream,
+  call: Call,
+  session: McpSession | null,
+): Promise<InstanceLease | null> {
+  const { deps } = context;
+  if (deps.onward === undefined)
+    return session === null ? instanceFor(context, down, call) : rejoin(context, call, session.copy);
+  return session === null ? deps.ready(call.admitted.workload, call.revision) : null;
 }
 
 /** Forwards to the leased instance and releases the lease at the end. */
@@ -193,7 +217,7 @@ function askOwn(deps: GatewayDeps, down: Downstream, { workload, path }: Admitte
 
 /** A ready instance, otherwise waits for one. */
 export async function instanceFor(context: ServeContext, down: Downstream, call: Call): Promise<InstanceLease> {
-  const ready = context.deps.ready(call.admitted.workload, call.revision);
+  const ready = await context.deps.ready(call.admitted.workload, call.revision);
   if (ready !== null) return ready;
   const sinceMs = performance.now();
   try {

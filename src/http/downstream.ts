@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { Duplex } from "node:stream";
-import { type Client, clientOf, isPeer } from "./peer-field.ts";
+import { type Client, clientOf, isFromServer } from "./peer-field.ts";
 import { cutWhenStalled } from "./stalled.ts";
 
 export interface DownstreamEvents {
@@ -167,7 +167,7 @@ export class NodeDownstream implements Downstream {
   }
 
   get handedOn(): boolean {
-    return isPeer(this.#req.socket);
+    return isFromServer(this.#req.socket);
   }
 
   get upgrade(): string | null {

@@ -1,4 +1,5 @@
 /** The server's port: the raw address of a request selects the gateway or the management API. */
+import { lookup } from "node:dns/promises";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { createServer as createListener, type Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -6,7 +7,7 @@ import type { SecureContext } from "node:tls";
 import type { Config } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Running } from "../lib/lifecycle.ts";
-import { adopt, HeldPort, listeningFd, type TakenPort } from "../lib/network/held-port.ts";
+import { adopt, HeldPort, listeningFd, type ParkedPort, parkPort, type TakenPort } from "../lib/network/held-port.ts";
 import { createServer } from "../lib/network/node-http.ts";
 import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
 import type { Clock } from "../lib/time/clock.ts";
@@ -36,13 +37,37 @@ export interface Edge extends Running {
   listen(taken?: TakenPort): Promise<string>;
   /** File descriptor of the listening socket. */
   fd(): number;
+  /** Accepts on a parked port itself from now on, because no edge process does. */
+  takePort(): void;
   /** New and idle connections wait from now on; requests in flight get `drainMs` when the edge stops. */
   hold(drainMs: number): HeldPort;
+  /** Requests in flight get `graceMs`; default: what `hold` was told, or 10 s. */
+  stop(graceMs?: number): Promise<void>;
 }
 
+/** The settings of the port. */
+export type EdgeConfig = Pick<
+  Config,
+  | "host"
+  | "port"
+  | "data"
+  | "domain"
+  | "region"
+  | "public_url"
+  | "http_port"
+  | "tls"
+  | "tls_cert"
+  | "tls_key"
+  | "trust_proxy"
+  | "trusted_proxies"
+  | "proxy_protocol"
+>;
+
 export interface EdgeOptions {
-  config: Config;
+  config: EdgeConfig;
   gateway: InferenceDoor;
+  /** Opens the port without accepting from it: edge processes do that. */
+  parked?: boolean;
   clock: Clock;
   /** Host names of the platform itself, for a certificate of its own. */
   names: readonly string[];
@@ -61,6 +86,8 @@ export function createEdge(options: EdgeOptions): Edge {
   let server: Server | null = null;
   let routes: RequestListener | null = null;
   let held: HeldPort | null = null;
+  let parked: ParkedPort | null = null;
+  let isOpen = false;
   let drainMs = DRAIN_MS;
   /** Closed with the server: what belongs to TLS only. */
   let tls: TlsPort | null = null;
@@ -77,37 +104,50 @@ export function createEdge(options: EdgeOptions): Edge {
     manage: (req, res) => routes?.(req, res),
     accept(socket) {
       // The connection is local and not encrypted, so on a TLS server it enters after the handshake.
-      if (server?.listening) server.emit(tls ? "secureConnection" : "connection", socket);
+      if (server && isOpen) server.emit(tls ? "secureConnection" : "connection", socket);
       else socket.destroy();
     },
     adopt(socket) {
       if (server) adopt(server, socket);
     },
-    fd: () => (server ? listeningFd(server) : -1),
+    fd: () => parked?.fd ?? (server ? listeningFd(server) : -1),
+    takePort() {
+      if (server && !server.listening) parked?.giveTo(server);
+    },
     hold(graceMs) {
       if (!server) throw new Error("the edge was never opened");
       drainMs = graceMs;
-      const port = new HeldPort(server);
+      const port = new HeldPort(parked !== null && !server.listening ? parked : server);
       gateway.giveUpIdle((socket) => port.hold(socket));
       held = port;
       return port;
     },
     async listen(taken) {
       if (!server) throw new Error("the edge was never opened");
-      const listening = opened(server, config.host, config.port);
-      if (taken instanceof HeldPort) taken.giveTo(server);
-      else if (taken) server.listen(taken);
-      else server.listen(config.port, config.host);
-      await listening;
-      const address = server.address();
-      const port = address !== null && typeof address === "object" ? address.port : config.port;
+      let port = config.port;
+      // A held port already accepts in this process and goes on with it.
+      if (options.parked && !(taken instanceof HeldPort)) {
+        parked = await park(config, taken?.fd);
+        port = parked.port;
+      } else {
+        const listening = opened(server, config.host, config.port);
+        if (taken instanceof HeldPort) taken.giveTo(server);
+        else if (taken) server.listen(taken);
+        else server.listen(config.port, config.host);
+        await listening;
+        const address = server.address();
+        if (address !== null && typeof address === "object") port = address.port;
+      }
+      isOpen = true;
       await tls?.listen(port);
       const host = config.host.includes(":") ? `[${config.host}]` : config.host;
       return `${tls ? "https" : "http"}://${host}:${port}`;
     },
-    async stop() {
+    async stop(graceMs = drainMs) {
       const open = server;
-      if (!open || (!open.listening && !held)) return;
+      if (!open || (!open.listening && !held && !parked)) return;
+      isOpen = false;
+      if (!open.listening && !held) parked?.close();
       const closed = new Promise((resolve) => open.close(resolve));
       tls?.stop();
       // A connection whose last request was just answered would otherwise stay open for another one.
@@ -118,9 +158,9 @@ export function createEdge(options: EdgeOptions): Edge {
       const timer = setTimeout(() => {
         open.closeAllConnections();
         tls?.closeAll();
-      }, drainMs);
+      }, graceMs);
       try {
-        await gateway.stop(drainMs);
+        await gateway.stop(graceMs);
         await closed;
       } finally {
         clearInterval(sweep);
@@ -186,22 +226,29 @@ function createTlsPort(options: EdgeOptions, doors: Management): TlsPort {
 const isLocal = ({ remoteAddress = "" }: Socket): boolean => /^(?:::ffff:)?127\.|^::1$/.test(remoteAddress);
 
 /** The port of HTTPS in the public address, which may differ from the one that the server listens on. */
-function publicPortOf({ public_url: url }: Config): number | null {
+function publicPortOf({ public_url: url }: EdgeConfig): number | null {
   if (!url?.startsWith("https:")) return null;
   return Number(new URL(url).port || "443");
 }
 
+async function park({ host, port }: EdgeConfig, fd: number | undefined): Promise<ParkedPort> {
+  try {
+    return parkPort((await lookup(host)).address, port, fd);
+  } catch (error) {
+    throw explained(error as NodeJS.ErrnoException, host, port);
+  }
+}
+
 function opened(server: NetServer, host: string, port: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once("error", (error: NodeJS.ErrnoException) =>
-    reject(
-      error.code === "EADDRINUSE"
-        ? new PlatformError("conflict", `Port ${port} on ${host} is in use. Choose another with PORT or --port.`, {
-            cause: error,
-          })
-        : error,
-    ),
-  );
+  server.once("error", (error: NodeJS.ErrnoException) => reject(explained(error, host, port)));
   server.once("listening", resolve);
   return promise;
 }
+
+const explained = (error: NodeJS.ErrnoException, host: string, port: number): Error =>
+  error.code === "EADDRINUSE"
+    ? new PlatformError("conflict", `Port ${port} on ${host} is in use. Choose another with PORT or --port.`, {
+        cause: error,
+      })
+    : error;

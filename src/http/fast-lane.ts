@@ -12,7 +12,7 @@ import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
 import { LINGER_BYTES_MAX, LINGER_MS, THIS_MACHINE } from "./downstream.ts";
 import { type PlainHead, readPlainHead } from "./http1/request-head.ts";
 import { LaneRequest } from "./lane-request.ts";
-import { isPeer, takePeerField } from "./peer-field.ts";
+import { isFromServer, isPeer, takePeerField } from "./peer-field.ts";
 import { isProxied } from "./proxied.ts";
 import type { Route } from "./route.ts";
 import { cutWhenStalled, isUnread } from "./stalled.ts";
@@ -42,7 +42,8 @@ export class LaneConnection implements Sweepable {
   readonly remoteAddress: string;
   readonly fromNetwork: boolean;
   readonly secure: boolean;
-  /** Whether another server hands on requests of its clients over this connection. */
+  readonly fromServer: boolean;
+  /** Whether requests of this connection describe their clients. */
   readonly #isPeer: boolean;
   readonly #options: LaneOptions;
   readonly #handOver: (socket: Socket) => void;
@@ -66,6 +67,7 @@ export class LaneConnection implements Sweepable {
     this.fromNetwork = socket.remoteAddress !== undefined;
     this.secure = "encrypted" in socket && socket.encrypted === true;
     this.#isPeer = isPeer(socket);
+    this.fromServer = isFromServer(socket);
     this.#options = options;
     this.#handOver = handOver;
     this.#sinceMs = options.sweeper.now;

@@ -10,6 +10,8 @@ export interface LaneSocket {
   /** False for a connection from inside a workload. */
   readonly fromNetwork: boolean;
   readonly secure: boolean;
+  /** Whether another server hands on requests of its clients over this connection. */
+  readonly fromServer: boolean;
   readonly accepting: boolean;
   pauseBody(): void;
   resumeBody(): void;
@@ -60,7 +62,7 @@ export class LaneRequest implements Downstream {
     this.bodyFraming = head.contentLength === null ? "none" : "length";
     this.contentLength = head.contentLength ?? 0;
     const { client } = head;
-    this.handedOn = client !== null;
+    this.handedOn = lane.fromServer;
     this.remoteAddress = client === null ? lane.remoteAddress : (client.address ?? THIS_MACHINE);
     this.fromNetwork = client === null ? lane.fromNetwork : client.address !== undefined;
     this.secure = client === null ? lane.secure : client.secure;

@@ -1,8 +1,8 @@
 /**
  * The field with which a server describes a request that it sends to another server of the same database: the address
- * and the scheme of the client whose request it hands on, or that the request is the server's own. The field is
- * believed on an authenticated peer connection only, and every request there has exactly one. On any other connection
- * it means nothing.
+ * and the scheme of the client whose request it hands on, or that the request is the server's own. An edge process
+ * describes the requests that it hands to its owner in the same way. The field is believed on an authenticated peer
+ * connection only, and every request there has exactly one. On any other connection it means nothing.
  */
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
@@ -24,12 +24,22 @@ const FROM_SERVER = "server";
 const FROM_CLIENT = /^client (-|[\w.:%]{2,64}) (http|https)$/;
 
 const peers = new WeakSet<Duplex>();
+const edges = new WeakSet<Duplex>();
 const clients = new WeakMap<IncomingMessage, Client>();
 
 /** From now on the requests of this connection are believed to come from a server with the shared key. */
 export const markPeer = (connection: Duplex): void => void peers.add(connection);
 
+/** The same for a connection of an edge process of this server. */
+export function markEdge(connection: Duplex): void {
+  markPeer(connection);
+  edges.add(connection);
+}
+
 export const isPeer = (connection: Duplex): boolean => peers.has(connection);
+
+/** Whether another server has handed the requests of this connection on; edge processes are no servers. */
+export const isFromServer = (connection: Duplex): boolean => peers.has(connection) && !edges.has(connection);
 
 export const clientValue = ({ address, secure }: Client): string =>
   `client ${address ?? "-"} ${secure ? "https" : "http"}`;

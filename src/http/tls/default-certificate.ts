@@ -16,7 +16,13 @@ export interface DefaultCertificate {
   stop(): void;
 }
 
-export function openDefaultCertificate(config: Config, names: readonly string[], clock: Clock): DefaultCertificate {
+type CertificateConfig = Pick<Config, "data" | "domain" | "region" | "tls_cert" | "tls_key">;
+
+export function openDefaultCertificate(
+  config: CertificateConfig,
+  names: readonly string[],
+  clock: Clock,
+): DefaultCertificate {
   const { tls_cert: certFile, tls_key: keyFile } = config;
   return certFile !== undefined && keyFile !== undefined
     ? fromFiles(certFile, keyFile)
@@ -43,7 +49,7 @@ function fromFiles(certFile: string, keyFile: string): DefaultCertificate {
 }
 
 function fromOwnAuthority(
-  { data, domain, region }: Config,
+  { data, domain, region }: CertificateConfig,
   names: readonly string[],
   clock: Clock,
 ): DefaultCertificate {

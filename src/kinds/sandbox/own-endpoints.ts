@@ -1,4 +1,5 @@
 /** Endpoints at a sandbox's address that the platform answers itself, because the daemon inside is not trusted. */
+import { DRIVE_MOUNT_PATH } from "../../contract/sandbox-own-paths.ts";
 import { createDriveMounts, type MountAnswer } from "../drive/mounts.ts";
 import type { Platform } from "../port.ts";
 
@@ -13,12 +14,10 @@ export interface SandboxRequest {
 /** Takes the request's body. null instead of an endpoint = the daemon answers the request. */
 export type SandboxEndpoint = (body: Buffer) => Promise<MountAnswer>;
 
-const MOUNT_PATH = /^\/drives\/mount(?:\/([^?]*))?(?:\?|$)/;
-
 export function createOwnEndpoints(deps: Pick<Platform, "store" | "settings">) {
   const drives = createDriveMounts(deps);
   return ({ workspace, uid, method, path }: SandboxRequest): SandboxEndpoint | null => {
-    const found = MOUNT_PATH.exec(path);
+    const found = DRIVE_MOUNT_PATH.exec(path);
     if (!found) return null;
     const sandbox = { workspace, uid };
     const below = found[1] ?? "";

@@ -4,7 +4,8 @@
  * a listening socket from a running server, nor to pass on an accepted connection unread. The few Node internals that
  * this needs are used in this file and nowhere else.
  */
-import { createServer, type Server, type Socket } from "node:net";
+import net, { createServer, isIPv6, type Server, type Socket } from "node:net";
+import { getSystemErrorName } from "node:util";
 
 interface Handle {
   fd: number;
@@ -24,6 +25,48 @@ interface SocketInternals {
   server?: unknown;
 }
 
+/** A bound or listening socket that no server of this process accepts from. Other processes may. */
+export interface ParkedPort {
+  readonly fd: number;
+  readonly port: number;
+  /** Lets a server accept from the socket. There is no way back. */
+  giveTo(server: Server): void;
+  close(): void;
+}
+
+interface ParkedHandle {
+  fd: number;
+  getsockname(out: { port?: number }): number;
+  close(): void;
+}
+
+interface NetInternals {
+  _createServerHandle(host: string | null, port: number, family: 4 | 6, fd?: number): ParkedHandle | number;
+}
+
+/**
+ * Opens a port without accepting from it: the process that accepts also calls listen(2). `host` is an address; `fd` is
+ * an inherited socket.
+ */
+export function parkPort(host: string, port: number, fd?: number): ParkedPort {
+  const { _createServerHandle: open } = net as unknown as NetInternals;
+  const handle = fd === undefined ? open(host, port, isIPv6(host) ? 6 : 4) : open(null, -1, 4, fd);
+  const name: { port?: number } = {};
+  // libuv tells with the first use of the handle that the address is taken.
+  const failure = typeof handle === "number" ? handle : handle.getsockname(name);
+  if (typeof handle === "number" || failure !== 0) {
+    if (typeof handle !== "number") handle.close();
+    const code = getSystemErrorName(failure);
+    throw Object.assign(new Error(`cannot open port ${port} on ${host}: ${code}`), { code });
+  }
+  return {
+    fd: handle.fd,
+    port: name.port ?? port,
+    giveTo: (server) => void server.listen(handle),
+    close: () => handle.close(),
+  };
+}
+
 /** A port held by this process, or a file descriptor inherited from the process that held it. */
 export type TakenPort = HeldPort | { fd: number };
 
@@ -36,9 +79,10 @@ export class HeldPort {
   );
   #sockets: Socket[] = [];
 
-  /** Takes the port from a server that listens on it. Connections that the server has accepted stay with it. */
-  constructor(server: Server) {
-    moveHandle(server, this.#holder);
+  /** Takes the port from a server that listens on it, whose connections stay with it, or a parked port. */
+  constructor(from: Server | ParkedPort) {
+    if ("giveTo" in from) from.giveTo(this.#holder);
+    else moveHandle(from, this.#holder);
   }
 
   /** File descriptor of the listening socket, to be passed to a child process. */
@@ -92,7 +136,7 @@ function moveHandle(from: Server, to: Server): void {
 }
 
 /** Detaches a connection from the server that accepted it: the server neither reads it nor waits for its end. */
-function detach(socket: Socket): void {
+export function detach(socket: Socket): void {
   const inside = socket as unknown as SocketInternals;
   socket.pause();
   if (inside._handle) {

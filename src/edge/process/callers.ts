@@ -1,0 +1,63 @@
+/**
+ * Callers and their permissions as the owner told them, kept until any identity changes. A credential is looked at again
+ * after a while also without a change, so that the owner hears that it is in use.
+ */
+import type { GatewayDeps, Principal } from "../../gateway/deps.ts";
+import { type Clock, SECOND_MS } from "../../lib/time/clock.ts";
+import type { KnownCaller } from "../messages.ts";
+import type { Ask } from "./questions.ts";
+
+/** Cached callers and permissions, to bound memory. A full cache is emptied. */
+const CACHE_MAX = 10_000;
+/** The owner writes times of last use once a minute. */
+const LOOK_AGAIN_MS = 30 * SECOND_MS;
+/** How long a text that is no credential is remembered. Workloads with credentials of their own repeat theirs. */
+const REFUSAL_MS = SECOND_MS;
+
+interface TokenPrincipal extends Principal {
+  token: string;
+}
+
+export interface Callers extends Pick<GatewayDeps, "authenticate" | "authorize"> {
+  forget(): void;
+}
+
+export function createCallers(ask: Ask, clock: Clock): Callers {
+  const callers = new Map<string, { principal: TokenPrincipal | null; untilMs: number }>();
+  const permissions = new Map<string, boolean>();
+  const keep = <T>(cache: Map<string, T>, key: string, value: T): void => {
+    if (cache.size >= CACHE_MAX) cache.clear();
+    cache.set(key, value);
+  };
+
+  async function recognise(token: string): Promise<TokenPrincipal | null> {
+    const { value, fresh } = await ask("caller", { token });
+    const principal = value && { ...value.principal, token };
+    if (fresh) keep(callers, token, { principal, untilMs: endOf(value, clock.now()) });
+    return principal;
+  }
+
+  return {
+    authenticate(token) {
+      const known = callers.get(token);
+      return known && known.untilMs > clock.now() ? known.principal : recognise(token);
+    },
+    authorize(principal, { workspace, kind, kept = null }) {
+      const { token } = principal as TokenPrincipal;
+      const key = JSON.stringify([token, workspace, kind, kept]);
+      const known = permissions.get(key);
+      if (known !== undefined) return known;
+      return ask("permission", { token, workspace, kind, kept }).then(({ value, fresh }) => {
+        if (fresh) keep(permissions, key, value);
+        return value;
+      });
+    },
+    forget() {
+      callers.clear();
+      permissions.clear();
+    },
+  };
+}
+
+const endOf = (known: KnownCaller | null, nowMs: number): number =>
+  known === null ? nowMs + REFUSAL_MS : Math.min(known.untilMs, nowMs + LOOK_AGAIN_MS);

@@ -1,0 +1,101 @@
+/** Edge processes with HTTPS: HTTP/2, certificates of domains, plain HTTP beside it, and clients behind a named proxy. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { connect as connectHttp2 } from "node:http2";
+import { type AddressInfo, connect } from "node:net";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { after, before, suite, test } from "node:test";
+import { connect as connectTls, type TLSSocket } from "node:tls";
+import { CertificateSigner, makeAuthority } from "../../src/lib/x509/certificate.ts";
+import { FakeMachine, fakeDriver } from "../fake-driver.ts";
+import { caller, startTestPlatform, type TestPlatform } from "../platform.ts";
+
+const PROXY = "127.0.0.11";
+const HEADER = "PROXY TCP4 203.0.113.7 127.0.0.1 4711 443\r\n";
+const PATH = "/main/sandboxes/box/port/3000/x";
+
+suite("edge processes with TLS", () => {
+  const app = createServer((req, res) =>
+    res.end(`${req.url} ${req.headers["x-forwarded-proto"]} ${req.headers["x-forwarded-for"]}`),
+  );
+  let appPort = 0;
+  const machine = new FakeMachine({ images: ["service/base-image:latest"], portOf: () => appPort });
+  let platform: TestPlatform;
+  let ca = "";
+  let port = 0;
+
+  before(async () => {
+    app.listen(0, "127.0.0.1");
+    await once(app, "listening");
+    appPort = (app.address() as AddressInfo).port;
+    const config = { edge_processes: "2", tls: "auto", proxy_protocol: "true", trusted_proxies: PROXY };
+    platform = await startTestPlatform({ driver: fakeDriver(machine), config });
+    port = Number(new URL(platform.app.listensAt).port);
+    ca = readFileSync(join(platform.dataDir, "tls", "ca.pem"), "utf8");
+    // Plain HTTP on the port of HTTPS, which the server takes from its own machine.
+    const call = caller(`http://127.0.0.1:${port}`);
+    const made = await call("POST", "/sandboxes", { body: { metadata: { name: "box" }, spec: {} } });
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+  });
+  after(async () => {
+    await platform?.stop();
+    await machine.dispose();
+    app.closeAllConnections();
+    app.close();
+  });
+
+  const authorization = () => `Bearer ${platform.apiKey}`;
+  const head = (path: string): string =>
+    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nAuthorization: ${authorization()}\r\n\r\n`;
+
+  test("HTTP/2 reaches workloads and the management API", async (t) => {
+    const session = connectHttp2(`https://127.0.0.1:${port}`, { ca });
+    t.after(() => session.destroy());
+    const ask = async (path: string): Promise<string> => {
+      const stream = session.request({ ":path": path, authorization: authorization() });
+      const [headers] = await once(stream, "response");
+      return `${headers[":status"]} ${await text(stream)}`;
+    };
+    const answers = await Promise.all(Array.from({ length: 8 }, () => ask(PATH)));
+    assert.deepEqual([...new Set(answers)], ["200 /x https 127.0.0.1"]);
+    assert.match(await ask("/v0/sandboxes/box"), /^200 .*"box"/);
+    assert.match(await ask("/healthz"), /^200 /);
+  });
+
+  test("a PROXY header of the named proxy names the client, in front of TLS too", async () => {
+    const behind = connect({ host: "127.0.0.1", port, localAddress: PROXY });
+    behind.write(HEADER);
+    const secure = connectTls({ socket: behind, ca, servername: "localhost" });
+    secure.write(head(PATH));
+    assert.match(await text(secure), /\/x https 203\.0\.113\.7/);
+  });
+
+  test("a certificate of a domain is shown by every process once the server has it", async () => {
+    const host = "shop.example.test";
+    const validity = { fromMs: Date.now() - 1000, untilMs: Date.now() + 3_600_000 };
+    const authority = makeAuthority("an authority of the test", validity);
+    const { certificate: chain, key } = new CertificateSigner(authority, "an authority of the test").hostCertificate(
+      host,
+      validity,
+    );
+    const { store } = platform.app;
+    const times = { notBefore: validity.fromMs, notAfter: validity.untilMs, renewAt: 0 };
+    await store.certificates.put([host], { domainUid: "none", source: "upload", chain, key, ...times });
+    const shown = (): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const socket: TLSSocket = connectTls({ port, host: "127.0.0.1", servername: host, rejectUnauthorized: false });
+        socket.on("error", reject).on("secureConnect", () => {
+          resolve(String(socket.getPeerCertificate().subject.CN));
+          socket.destroy();
+        });
+      });
+    for (const deadline = Date.now() + 60_000; ; ) {
+      const names = await Promise.all(Array.from({ length: 8 }, shown));
+      if (names.every((name) => name === host)) break;
+      assert.ok(Date.now() < deadline, names.join(" "));
+    }
+  });
+});
