@@ -63,11 +63,15 @@ const isPlain = (down: Downstream): boolean =>
 function handedHead(down: Downstream, requestId: string): string {
   const { rawHeaders, remoteAddress, fromNetwork, secure } = down;
   let head = `${down.method} ${down.url} HTTP/1.1\r\n`;
-  if (down.header("host") === undefined) head += `Host: ${down.host ?? "localhost"}\r\n`;
   const fields = endToEnd(rawHeaders);
+  let hasHost = false;
   for (let i = 0; i < fields.length; i += 2) {
-    if (!REWRITTEN.has(lowerName(fields[i] as string))) head += `${fields[i]}: ${fields[i + 1]}\r\n`;
+    const name = lowerName(fields[i] as string);
+    hasHost ||= name === "host";
+    if (!REWRITTEN.has(name)) head += `${fields[i]}: ${fields[i + 1]}\r\n`;
   }
+  // HTTP/2 names the host in a field of its own.
+  if (!hasHost) head += `Host: ${down.host ?? "localhost"}\r\n`;
   head += `X-Request-Id: ${requestId}\r\n`;
   head += `${PEER_FIELD}: ${clientValue({ address: fromNetwork ? remoteAddress : undefined, secure })}\r\n`;
   if (down.bodyFraming === "length") head += `Content-Length: ${down.contentLength}\r\n`;

@@ -267,7 +267,8 @@ export function endToEnd(headers: readonly string[]): string[] {
   const out: string[] = [];
   for (let i = 0; i < headers.length; i += 2) {
     const name = lowerName(headers[i] as string);
-    if (!HOP_BY_HOP.has(name) && !listed.includes(name)) out.push(headers[i] as string, headers[i + 1] as string);
+    if (name.charCodeAt(0) === PSEUDO || HOP_BY_HOP.has(name) || listed.includes(name)) continue;
+    out.push(headers[i] as string, headers[i + 1] as string);
   }
   return out;
 }
