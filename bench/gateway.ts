@@ -3,7 +3,7 @@
  * node:http and undici, the gateway without its fast lane, and nginx where it can be had. Throughput for GET and
  * 1 KB POST at 32 and 128 connections, CPU time per request, sequential overhead, HTTPS and HTTP/2 with one certificate,
  * memory of idle connections, lag of streamed events, 1 GB each way with peak memory, and the cold start of an agent.
- * Flags: --rounds=N (default 3), --part=NAME (throughput, sequential, secure, idle, events, gigabytes or cold alone),
+ * Flags: --rounds=N (default 3), --part=NAME (throughput, sequential, secure, idle, events, gigabytes, cold or edges alone),
  * --soak=SECONDS (memory over time while routes change, instead of all else), --cold=ROUNDS (cold starts alone).
  */
 import { type ChildProcess, fork } from "node:child_process";
@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { testAuthority } from "../test/tls-credential.ts";
 import { coldStart } from "./gateway-parts/cold-start.ts";
+import { edgeProcesses } from "./gateway-parts/edges.ts";
 import { type IdleWay, idle } from "./gateway-parts/idle.ts";
 import { shoot } from "./gateway-parts/load.ts";
 import { startNginx } from "./gateway-parts/nginx.ts";
@@ -73,6 +74,7 @@ export async function run(flags: string[]): Promise<void> {
       events: () => eventLag(subjects),
       gigabytes: () => gigabytes(subjects),
       cold: () => coldStart(COLD_ROUNDS),
+      edges: () => edgeProcesses(upstream.port, rounds),
     };
     const only = flag("part");
     for (const [name, measure] of Object.entries(parts)) if (only === undefined || only === name) await measure();

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import pino from "pino";
 import { type App, startApp } from "../src/app.ts";
 import { type Config, loadConfig } from "../src/config.ts";
+import type { TakenPort } from "../src/lib/network/held-port.ts";
 import type { Clock } from "../src/lib/time/clock.ts";
 import type { Driver } from "../src/node/driver.ts";
 import type { Body } from "./answers/body.ts";
@@ -51,6 +52,8 @@ export interface TestPlatformOptions {
   clock?: Clock;
   /** Where workloads run: a fake by default, "real" for this machine's own driver. */
   driver?: Driver | "real";
+  /** The port of an earlier platform. */
+  port?: TakenPort;
 }
 
 /** What the fake machine has beside its base image. */
@@ -64,6 +67,7 @@ export async function startTestPlatform({
   config: overrides,
   clock,
   driver,
+  port,
 }: TestPlatformOptions = {}): Promise<TestPlatform> {
   const dir = dataDir ?? mkdtempSync(join(tmpdir(), "berth-test-"));
   const flags = {
@@ -92,6 +96,7 @@ export async function startTestPlatform({
     log: pino({ level: config.log_level }),
     version: "0.0.0-test",
     ...(clock ? { clock } : {}),
+    ...(port ? { port } : {}),
     ...(driver === "real" ? {} : { openDriver: async () => driver ?? fakeDriver(machine) }),
   });
   const stop = async (): Promise<void> => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { test } from "node:test";
-import { HeldPort } from "./held-port.ts";
+import { HeldPort, parkPort } from "./held-port.ts";
 
 /** A server that answers each chunk with its own name. */
 function echoing(name: string): { server: Server; sockets: Socket[] } {
@@ -51,4 +51,21 @@ test("connections wait on a held port, and the next server gets them with every 
   kept.write("c");
   held.giveTo(second.server);
   assert.deepEqual(await Promise.all([said(kept), said(fresh)]), ["second:c", "second:b"]);
+});
+
+test("a parked port is taken, and accepts when it is given to a server or held", async (t) => {
+  const parked = parkPort("127.0.0.1", 0);
+  const { server, sockets } = echoing("later");
+  t.after(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const held = new HeldPort(parked);
+  assert.throws(() => parkPort("127.0.0.1", parked.port), { code: "EADDRINUSE" });
+  const early = connect(parked.port, "127.0.0.1");
+  t.after(() => early.destroy());
+  await once(early, "connect");
+  early.write("a");
+  held.giveTo(server);
+  assert.equal(await said(early), "later:a");
 });
