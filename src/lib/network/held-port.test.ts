@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { HeldPort, parkPort } from "./held-port.ts";
 
@@ -68,4 +70,23 @@ test("a parked port is taken, and accepts when it is given to a server or held",
   early.write("a");
   held.giveTo(server);
   assert.equal(await said(early), "later:a");
+});
+
+test("a process that inherits a parked port parks it too, or accepts from it", async (t) => {
+  const parked = parkPort("127.0.0.1", 0);
+  t.after(() => parked.close());
+  const program = `
+    import { createServer } from "node:net";
+    import { parkPort } from ${JSON.stringify(new URL("./held-port.ts", import.meta.url).href)};
+    const server = createServer((socket) => socket.end("inherited", () => server.close()));
+    const port = parkPort("127.0.0.1", 0, 3);
+    server.on("listening", () => console.log(port.port));
+    port.giveTo(server);`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+    stdio: ["ignore", "pipe", "inherit", parked.fd],
+  });
+  t.after(() => child.kill("SIGKILL"));
+  const [port] = (await once(child.stdout, "data")) as [Buffer];
+  assert.equal(Number(port), parked.port);
+  assert.equal(await text(connect(parked.port, "127.0.0.1")), "inherited");
 });

@@ -50,7 +50,7 @@ interface NetInternals {
  */
 export function parkPort(host: string, port: number, fd?: number): ParkedPort {
   const { _createServerHandle: open } = net as unknown as NetInternals;
-  const handle = fd === undefined ? open(host, port, isIPv6(host) ? 6 : 4) : open(null, -1, 4, fd);
+  const handle = fd === undefined ? open(host, port, isIPv6(host) ? 6 : 4) : open(null, 0, 4, fd);
   const name: { port?: number } = {};
   // libuv tells with the first use of the handle that the address is taken.
   const failure = typeof handle === "number" ? handle : handle.getsockname(name);
