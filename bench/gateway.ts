@@ -3,8 +3,8 @@
  * node:http and undici, the gateway without its fast lane, and nginx where it can be had. Throughput for GET and
  * 1 KB POST at 32 and 128 connections, CPU time per request, sequential overhead, HTTPS and HTTP/2 with one certificate,
  * memory of idle connections, lag of streamed events, 1 GB each way with peak memory, and the cold start of an agent.
- * Flags: --rounds=N (default 3), --part=NAME (throughput, sequential, secure, idle, events, gigabytes, cold or edges alone),
- * --soak=SECONDS (memory over time while routes change, instead of all else), --cold=ROUNDS (cold starts alone).
+ * Flags: --rounds=N (default 3), --part=NAME (throughput, sequential, secure, idle, events, gigabytes, cold or edges
+ * alone), --soak=SECONDS (memory over time while routes change, instead of all else), --cold=ROUNDS (cold starts alone).
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";

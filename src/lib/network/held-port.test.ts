@@ -86,7 +86,7 @@ test("a process that inherits a parked port parks it too, or accepts from it", a
     stdio: ["ignore", "pipe", "inherit", parked.fd],
   });
   t.after(() => child.kill("SIGKILL"));
-  const [port] = (await once(child.stdout, "data")) as [Buffer];
+  const [port] = (await once(child.stdout ?? assert.fail(), "data")) as [Buffer];
   assert.equal(Number(port), parked.port);
   assert.equal(await text(connect(parked.port, "127.0.0.1")), "inherited");
 });
