@@ -16,6 +16,7 @@ import { facadeSettings } from "./lib/schemas/facade-settings.ts";
 import { isolationSettings } from "./lib/schemas/isolation-settings.ts";
 import { peerSettings } from "./lib/schemas/peer-settings.ts";
 import "./lib/schemas/plain-words.ts";
+import { BANDWIDTH_MIN_MBPS } from "./lib/network/egress/bandwidth.ts";
 import { KUBE_ONLY, kubeSettings } from "./lib/schemas/kube-settings.ts";
 import { nodeSettings } from "./lib/schemas/node-settings.ts";
 import { registrySettings } from "./lib/schemas/registry-settings.ts";
@@ -162,6 +163,11 @@ export const SETTINGS = {
     about: "URLs that answer with the address of their client; an egress IP is DEPLOYED once one saw its address.",
   },
   ...vpcSettings,
+  bandwidth_mbps: {
+    env: "BERTH_BANDWIDTH_MBPS",
+    schema: z.coerce.number().min(BANDWIDTH_MIN_MBPS).optional(),
+    about: "Megabits per second that each workload may send, and receive, at most; absent = no limit.",
+  },
   dns_servers: {
     env: "BERTH_DNS_SERVERS",
     schema: list.default([]),

@@ -81,6 +81,7 @@ export async function startNode(
       store,
       node: settings.nodeId,
       networks: settings.vpcNetworks,
+      bandwidthMbps: config.bandwidth_mbps,
       driver: () => driver,
       onError: (error) => log.warn({ err: error }, "the outbound rules of a workload could not be read"),
     }),

@@ -160,6 +160,28 @@ describe("egress addresses on the wire", () => {
     for (const name of ["a", "b"]) await platform.call("DELETE", `${GATEWAYS}/sticky/ips/${name}`);
   });
 
+  test("a sandbox shows the bandwidth that holds: the lowest of its own, its workspace's and the server's", async () => {
+    const network = { bandwidth: { sendMbps: 50, receiveMbps: 0.05 } };
+    const low = await platform.call("POST", "/sandboxes", { body: { metadata: { name: "low" }, spec: { network } } });
+    assert.match(low.body.message, /^spec\.network\.bandwidth\.receiveMbps: /);
+    const { uid } = (await make("/sandboxes", "slow", { network: { bandwidth: { sendMbps: 50 } } })).metadata;
+    rules.own({ uid });
+    const shows = (sendMbps: number | null, receiveMbps: number | null) =>
+      readUntil(
+        platform.call,
+        "/sandboxes/slow",
+        ({ bandwidth }) => JSON.stringify(bandwidth) === JSON.stringify({ sendMbps, receiveMbps }),
+      );
+    assert.deepEqual((await rules.of(uid)).bandwidth, { sendMbps: 50, receiveMbps: null });
+    await shows(50, null);
+    const policy = { type: "network", network: { bandwidth: { sendMbps: 20, receiveMbps: 30 } } };
+    await make("/policies", "slow", policy);
+    await shows(20, 30);
+    assert.deepEqual((await rules.of(uid)).bandwidth, { sendMbps: 20, receiveMbps: 30 });
+    await platform.call("DELETE", "/policies/slow");
+    await shows(50, null);
+  });
+
   test("an address that a probe does not see is FAILED, and nothing leaves from it", async (t) => {
     probeAnswer = "198.51.100.44";
     t.after(() => {

@@ -7,6 +7,8 @@ export interface ReadResource {
   status: string;
   events: { type: string; message: string }[];
   spec: Record<string, unknown>;
+  /** Of a sandbox. */
+  bandwidth?: unknown;
 }
 
 const PAUSE_MS = 20;

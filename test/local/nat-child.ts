@@ -22,7 +22,9 @@ const server = `require("net").createServer(s => s.end("seen as " + s.remoteAddr
 const UDP = `for (const [type, address] of [["udp4", "0.0.0.0"], ["udp6", "::"]]) { const u = require("dgram").createSocket({ type, ipv6Only: type === "udp6" }); u.on("error", () => {}); u.on("message", (_, from) => u.send("seen as " + from.address, from.port, from.address)); u.bind(7000, address); }`;
 const SIX = `require("net").createServer(s => s.end("seen as " + s.remoteAddress)).on("error", () => {}).listen({ port: 7000, host: "::", ipv6Only: true });`;
 const STAYS = `require("net").createServer(s => { s.on("error", () => {}); s.write("hello "); setInterval(() => s.write("."), 100); }).listen(7001, "0.0.0.0");`;
-const internet = spawn("unshare", ["-n", process.execPath, "-e", WEB + UDP + SIX + STAYS + server], {
+// Answers when everything has come.
+const TAKES = `require("net").createServer({ allowHalfOpen: true }, s => { s.on("error", () => {}).on("end", () => s.end("done")).resume(); }).listen(7002, "0.0.0.0");`;
+const internet = spawn("unshare", ["-n", process.execPath, "-e", WEB + UDP + SIX + STAYS + TAKES + server], {
   stdio: ["ignore", "pipe", "inherit"],
 });
 process.once("exit", () => internet.kill());
@@ -116,8 +118,37 @@ async function look(): Promise<void> {
   const many = `let open = 0, refused = 0; const told = () => { if (open + refused === 80) { console.log(open, refused); process.exit() } }; for (let n = 0; n < 80; n++) require("net").connect(7001, "203.0.113.2").on("connect", () => { open++; told() }).on("error", () => { refused++; told() })`;
   const [opened = 0, turnedAway = 0] = (await run(two, `node -e '${many}'`)).output.trim().split(" ").map(Number);
   assert.ok(opened >= 60 && opened <= 64 && opened + turnedAway === 80, `${opened} connections at once`);
+  await lookAtBandwidth(two);
   await lookAtSources(one);
   await lookAtRules(one);
+}
+
+/** A limit holds in both directions and changes live, and nobody inside can lift it. */
+async function lookAtBandwidth(box: Observed): Promise<void> {
+  const limit = (sendMbps: number | null, receiveMbps: number | null): void => {
+    behind.set("two", { ...OPEN, bandwidth: { sendMbps, receiveMbps } });
+    for (const listener of listeners) listener("two");
+  };
+  const queues = async (): Promise<string> => {
+    const host = execFileSync("tc", ["qdisc"], { encoding: "utf8" });
+    const inside = execFileSync("nsenter", ["-t", String(box.pid), "-n", "tc", "qdisc"], { encoding: "utf8" });
+    return [host, inside].map((text) => /tbf .* rate (\S+)/.exec(text)?.[1] ?? "none").join(" ");
+  };
+  const until = async (expected: string): Promise<void> => {
+    while ((await queues()) !== expected) await run(box, "true");
+  };
+  limit(4, 8);
+  await until("8Mbit 4Mbit");
+  // 250 KB take half a second at 4 Mbit/s, less the burst of 64 KB.
+  const send = `const s = require("net").connect(7002, "203.0.113.2"); const t = Date.now(); s.on("data", () => { console.log(Date.now() - t); process.exit() }); s.end(Buffer.alloc(250000))`;
+  assert.ok(Number((await run(box, `timeout 50 node -e '${send}'`)).output) >= 350);
+  const gone = await run(box, "tc qdisc del dev eth0 root 2>&1; ip link set eth0 txqueuelen 1 2>&1; true");
+  assert.equal(await queues(), "8Mbit 4Mbit", gone.output);
+  limit(null, 2);
+  await until("2Mbit none");
+  behind.delete("two");
+  for (const listener of listeners) listener("two");
+  await until("none none");
 }
 
 async function lookAtSources(one: Observed): Promise<void> {
@@ -129,6 +160,7 @@ async function lookAtSources(one: Observed): Promise<void> {
   const box = await driver.create(spec("fixed"));
   assert.equal(await source(box, "203.0.113.2"), "seen as 203.0.113.11", "TCP");
   assert.equal(await ask(box, "udp4", "203.0.113.2"), "seen as 203.0.113.11", "UDP");
+  await ping(box, "203.0.113.11");
   assert.equal(await source(one, "203.0.113.2"), "seen as 203.0.113.1", "a workload without a gateway");
   if (hasIpv6) {
     assert.equal(await source(box, "2606:4700:113::2"), "seen as 2606:4700:113::11", "TCP over IPv6");
@@ -166,6 +198,19 @@ async function lookAtSources(one: Observed): Promise<void> {
   assert.match(ruleset(), /chain from_198/);
   await driver.destroy("fixed", { graceMs: 0 });
   assert.doesNotMatch(ruleset(), /chain from_198|203\.0\.113\.12/, "a workload takes its rules along");
+}
+
+/** A workload asks for an echo; a rule of the other side counts questions from this address. */
+async function ping(box: Observed, from: string): Promise<void> {
+  if ((await run(box, "command -v python3")).exitCode !== 0) return console.log("ICMP needs python3: install it");
+  const table = `table inet seen { chain in { type filter hook input priority 0; icmp type echo-request ip saddr ${from} counter; }; }`;
+  const inside = ["-t", String(pid), "-n", "nft"];
+  execFileSync("nsenter", [...inside, "-f", "-"], { input: table });
+  // An echo request: type 8, code 0, a checksum that the kernel fills in, id and number.
+  const script = `import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP); s.settimeout(20); s.sendto(bytes([8, 0, 0, 0, 0, 0, 0, 1]) + b"hello", ("203.0.113.2", 0)); print(s.recv(100)[8:].decode())`;
+  const { output } = await run(box, `python3 -c '${script}'`);
+  const counted = execFileSync("nsenter", [...inside, "list", "table", "inet", "seen"], { encoding: "utf8" });
+  assert.match(`${output} ${counted}`, /^hello\s[^]* counter packets 1 /, "ICMP");
 }
 
 /** Asks until the answer comes: rules of a workload are read in a moment. */

@@ -115,6 +115,7 @@ export const sandboxBehaviour: Behaviour = {
     // Of a sandbox whose node is away nobody knows whether it runs.
     if (typeof state.compute === "string" && state.away === undefined) wire.state = state.compute;
     if (typeof state.isolation === "string") wire.isolation = state.isolation;
+    if (state.bandwidth) wire.bandwidth = state.bandwidth;
     if (typeof state.imageSource === "string") wire.imageSource = state.imageSource;
     const fork = forkOf(resource);
     if (fork?.name !== undefined) wire.forkedFrom = { sandbox: fork.name, snapshotId: fork.snapshot };

@@ -101,6 +101,10 @@ export const sandbox = defineKind({
       .string()
       .optional()
       .describe("How it is kept from the machine: vm-like, mapped, contained, user or none."),
+    bandwidth: z
+      .looseObject({ sendMbps: z.number().nullable(), receiveMbps: z.number().nullable() })
+      .optional()
+      .describe("The limits that hold, in megabits per second; null = none in this direction. Absent: no limit."),
     imageSource: z.string().optional().describe("What its files come from: the image with its digest."),
     forkedFrom: z
       .object({ sandbox: z.string(), snapshotId: z.string() })

@@ -42,7 +42,9 @@ export function createIdentityTokens({ store, clock, issuer }: Parts) {
       .sign(createPrivateKey(key.privateKey));
   }
 
-  return (owner: Owner, audience: string): Promise<string> => {
+  return async (owner: Owner, audience: string): Promise<string> => {
+    // Services that take access tokens of the platform find their keys at the same place.
+    if (audience.replace(/\/$/, "") === issuer()) throw new Error("a token for the platform itself is an access token");
     const id = `${owner.uid} ${owner.name} ${audience}`;
     const found = known.get(id);
     if (found && found.untilMs > clock.now()) return found.token;

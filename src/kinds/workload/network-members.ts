@@ -17,6 +17,7 @@ const RULE = { action: null, domains: null, cidr: null, port: null, protocol: nu
 const ROUTE = { destinations: null, headers: null, body: null, secrets: null, redact: null };
 
 const NETWORK: Members = {
+  bandwidth: { sendMbps: null, receiveMbps: null },
   egress: null,
   subnet: null,
   firewall: { rulesets: null, rules: RULE },

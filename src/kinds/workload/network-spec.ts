@@ -1,12 +1,15 @@
 /** `spec.network` of a workload: which destinations it reaches, and what the platform adds to its requests. */
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
+import { BANDWIDTH_MIN_MBPS } from "../../lib/network/egress/bandwidth.ts";
 
 /** Patterns in one list of domains; a look-up takes as long as with ten. */
 const DOMAINS_MAX = 10_000;
 /** Routes or rules; each one is tried in turn. */
 const RULES_MAX = 1000;
 const METHODS_MAX = 32;
+/** A terabit per second: more is a mistake. */
+const BANDWIDTH_MAX_MBPS = 1_000_000;
 
 const domains = z.array(z.string().min(1).max(512)).max(DOMAINS_MAX);
 const texts = z.record(z.string().max(256), z.string().max(64 * 1024));
@@ -36,8 +39,16 @@ const rule = z.looseObject({
   path: z.string().max(2048).optional().describe("Of plain HTTP and of HTTPS to hosts of routing; may end with *."),
 });
 
+const mbps = z.number().min(BANDWIDTH_MIN_MBPS).max(BANDWIDTH_MAX_MBPS).optional();
+
+export const bandwidth = z.looseObject({
+  sendMbps: mbps.describe("Megabits per second that the workload may send."),
+  receiveMbps: mbps.describe("Megabits per second that the workload may receive."),
+});
+
 /** The members that restrict, which a policy of type network has too. */
 export const networkRules = {
+  bandwidth: bandwidth.optional().describe("The lowest of the workload, its workspace and the server holds."),
   firewall: z
     .looseObject({
       rulesets: z.array(z.string().max(64)).max(fields.LIST_MAX).optional().describe("default, proxy or dedicated-ip."),

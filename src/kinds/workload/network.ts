@@ -1,5 +1,6 @@
 /** Checks `spec.network` when a workload or a network policy is written, and compiles it when a workload runs. */
 import { invalidField } from "../../contract/errors.ts";
+import { lowestBandwidth } from "../../lib/network/egress/bandwidth.ts";
 import { type NetworkRules, outboundPolicy, type PlacedRules } from "../../lib/network/egress/outbound-policy.ts";
 import { type RoutingSpec, routesOf } from "../../lib/network/egress/routes.ts";
 import { RuleProblem } from "../../lib/network/egress/rule-problem.ts";
@@ -26,6 +27,7 @@ export function compileNetwork(
     policy: outboundPolicy([...workspace, { place: PLACE, rules: own }]),
     routes: routesOf(own.proxy ?? {}, `${PLACE}.proxy`),
     sources,
+    bandwidth: lowestBandwidth([own.bandwidth]),
     owner: null,
     vpc,
   };

@@ -4,6 +4,8 @@
  * change; workloads whose rules cannot be read reach nothing.
  */
 import { restoreSecrets } from "../../contract/secret-fields.ts";
+import { canonicalJson } from "../../lib/canonical-json.ts";
+import { type Bandwidth, type BandwidthSpec, lowestBandwidth } from "../../lib/network/egress/bandwidth.ts";
 import type { OperatorNetwork } from "../../lib/network/egress/operator-networks.ts";
 import { closedPolicy, type NetworkRules, type PlacedRules } from "../../lib/network/egress/outbound-policy.ts";
 import { NO_ROUTES } from "../../lib/network/egress/routes.ts";
@@ -15,6 +17,7 @@ import type { Store } from "../../store/store.ts";
 import { egressGateway } from "../egress-gateway/kind.ts";
 import { egressIp } from "../egress-ip/kind.ts";
 import { appliesTo, policy as policyKind } from "../policy/kind.ts";
+import { sandbox } from "../sandbox/kind.ts";
 import { vpc as vpcKind } from "../vpc/kind.ts";
 import { placeOf, vpcOf } from "../vpc/members.ts";
 import { compileNetwork, networkOf } from "./network.ts";
@@ -34,6 +37,8 @@ interface Parts {
   node: string;
   /** Networks that VPCs may have routes to. */
   networks: readonly OperatorNetwork[];
+  /** The limit that the operator sets for every workload; absent = none. */
+  bandwidthMbps?: number | undefined;
   driver: () => Pick<Driver, "observe">;
   onError(error: unknown): void;
 }
@@ -57,7 +62,9 @@ export interface OutboundRules extends RulesSource {
   stop(): Promise<void>;
 }
 
-export function createOutboundRules({ store, node, networks, driver, onError }: Parts): OutboundRules {
+export function createOutboundRules(parts: Parts): OutboundRules {
+  const { store, node, networks, bandwidthMbps, driver, onError } = parts;
+  const everybodys: BandwidthSpec = { sendMbps: bandwidthMbps, receiveMbps: bandwidthMbps };
   const owners = new Map<string, string>();
   const known = new Map<string, Known>();
   const listeners = new Set<(uid: string) => void>();
@@ -94,11 +101,31 @@ export function createOutboundRules({ store, node, networks, driver, onError }: 
     const spec = { network: structuredClone(networkOf(resource.spec)) };
     restoreSecrets({ spec }, [networkSecrets], store.resources.secretsOf(resource));
     try {
-      return { ...compileNetwork(spec.network, workspace, sources, vpc), owner: { workspace: resource.workspace } };
+      const asked = [...workspace.map(({ rules }) => rules), spec.network].map((rules) => rules.bandwidth);
+      const bandwidth = lowestBandwidth([everybodys, ...asked]);
+      show(resource, bandwidth);
+      return {
+        ...compileNetwork(spec.network, workspace, sources, vpc),
+        bandwidth,
+        owner: { workspace: resource.workspace },
+      };
     } catch (error) {
       onError(error); // rules of an older version of the server; new ones are checked when they are written
       return closed("spec.network, which cannot be understood");
     }
+  }
+
+  /** The record shows the limit that holds; it depends on more than the record. */
+  function show({ workspace, uid, kind, state }: Resource, bandwidth: Bandwidth | null): void {
+    if (kind !== sandbox.name) return;
+    const isShown = ({ bandwidth: shown = null }: Resource["state"]): boolean =>
+      canonicalJson(shown) === canonicalJson(bandwidth);
+    if (isShown(state)) return;
+    store.resources
+      .update(workspace, uid, (now) =>
+        isShown(now.state) ? null : { state: { ...now.state, bandwidth: bandwidth ?? undefined } },
+      )
+      .catch(onError);
   }
 
   async function workspaceRules(resource: Resource): Promise<PlacedRules[]> {
@@ -190,6 +217,7 @@ const closed = (rule: string): WorkloadRules => ({
   policy: closedPolicy(rule),
   routes: NO_ROUTES,
   sources: null,
+  bandwidth: null,
   owner: null,
   vpc: null,
 });

@@ -13,6 +13,7 @@ import type { Refusal, RulesSource, WorkloadRules } from "../../lib/network/egre
 import { hasRoute } from "../../lib/network/egress/workload-vpc.ts";
 import { resolveName } from "../../lib/network/stranger-names.ts";
 import { connectNeighbour, doorRefusal, type Neighbour, type Neighbours } from "./neighbours.ts";
+import { newPaces, type Paces, setPaces } from "./pace.ts";
 import { connectAny, pathsTo } from "./paths.ts";
 import { type EgressRefusal, isRefusal, refusal, refusedBy } from "./refusal.ts";
 import type { Target } from "./target.ts";
@@ -50,6 +51,8 @@ const REPORT_EVERY_MS = 30_000;
 const CONNECTIONS_MAX = 256;
 /** Look-ups of names. One workload's slow name servers hold up its own look-ups only. */
 const LOOKUPS = { atOnce: 512, atOncePerOwner: 16, waitingMax: CONNECTIONS_MAX };
+/** Workloads whose bandwidth is remembered: more than one machine runs at once. */
+const PACES_MAX = 10_000;
 /** Mail from a stranger's machine is spam; everybody blocks it, and blames the machine. */
 const PORTS_REFUSED = [25];
 
@@ -58,7 +61,10 @@ const RULES_UNAVAILABLE = refusal(
   "rules_unavailable",
   "The rules of this workload cannot be read now; try again.",
 );
-const NO_RULES: WorkloadRules = { policy: OPEN_POLICY, routes: NO_ROUTES, sources: null, owner: null, vpc: null };
+const NO_RULES: WorkloadRules = {
+  ...{ policy: OPEN_POLICY, routes: NO_ROUTES },
+  ...{ sources: null, bandwidth: null, owner: null, vpc: null },
+};
 
 const TOO_MANY_LOOKUPS = refusal(429, "too_many_lookups", "Too many names of this workload wait to be resolved.");
 
@@ -72,6 +78,8 @@ export interface OpenConnection {
   socket: Socket;
   /** The first bytes of the client were compared with the target, or a rule judges every request. */
   checked: boolean;
+  /** The bandwidth of the workload, which its connections share. */
+  paces: Paces;
 }
 
 export class Dialler {
@@ -79,6 +87,8 @@ export class Dialler {
   readonly #open = new Map<string, Set<OpenConnection>>();
   /** Connections that are being made, by workload. */
   readonly #dialling = new Map<string, number>();
+  /** By workload. */
+  readonly #paces = new Map<string, Paces>();
   readonly #lookups = new FairQueue(LOOKUPS);
   readonly #unsubscribe: () => void;
   /** Counts connections, for gateways whose addresses are used in turn. */
@@ -124,7 +134,7 @@ export class Dialler {
     }
     if (dialled === "no-source" || dialled === null)
       return refusal(502, "connection_failed", "The host does not accept the connection.");
-    const connection: OpenConnection = { target, ...dialled, checked: false };
+    const connection: OpenConnection = { target, ...dialled, checked: false, paces: this.pacesOf(uid, rules) };
     this.#keep(uid, connection, !countedThere);
     // The rules may have changed while the connection was made.
     if ((await this.rulesOf(uid).catch(() => null)) !== rules) await this.#recheck(uid);
@@ -149,6 +159,16 @@ export class Dialler {
     return rules;
   }
 
+  /** The bandwidth of a workload, as its rules are now. */
+  pacesOf(uid: string, { bandwidth }: Pick<WorkloadRules, "bandwidth">): Paces {
+    const paces = this.#paces.get(uid) ?? newPaces();
+    setPaces(paces, bandwidth);
+    this.#paces.set(uid, paces);
+    const [oldest] = this.#paces.keys();
+    if (this.#paces.size > PACES_MAX && oldest !== undefined) this.#paces.delete(oldest);
+    return paces;
+  }
+
   tell(uid: string, { host, port }: Target, { code, rule }: EgressRefusal): void {
     this.#options.onRefused?.(uid, { code, host: host.text, port, ...(rule === undefined ? {} : { rule }) });
   }
@@ -166,7 +186,9 @@ export class Dialler {
     socket.once("close", () => {
       report?.();
       connections.delete(connection);
-      if (connections.size === 0 && this.#open.get(uid) === connections) this.#open.delete(uid);
+      if (connections.size > 0 || this.#open.get(uid) !== connections) return;
+      this.#open.delete(uid);
+      this.#paces.delete(uid);
     });
     socket.on("error", () => socket.destroy());
     socket.setTimeout(IDLE_MAX_MS, () => socket.destroy());
@@ -175,6 +197,7 @@ export class Dialler {
   async #recheck(uid: string): Promise<void> {
     if (!this.#open.has(uid)) return;
     const rules = await this.rulesOf(uid).catch(() => null);
+    if (rules) this.pacesOf(uid, rules);
     for (const { target, address, neighbour, from, socket, checked } of this.#open.get(uid) ?? []) {
       // The address may be another tenant's in a moment.
       const isLeft = neighbour

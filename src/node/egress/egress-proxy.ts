@@ -94,7 +94,7 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
     const reads = options.credentialOf !== undefined && routes.reads(admitted.target.host);
     if (policy.open && !reads) {
       if (head.length > 0) upstream.write(head);
-      return join(client, upstream);
+      return join(client, upstream, connection.paces);
     }
     await checkedTunnel(client, head, connection, {
       policy,

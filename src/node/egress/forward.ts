@@ -8,6 +8,7 @@ import type { Admitted, Dialler } from "./dialler.ts";
 import type { HeldBytes } from "./held-bytes.ts";
 import { type IdentityOf, withIdentities } from "./identities.ts";
 import { inject, readWhole } from "./inject.ts";
+import { flow, type Paces } from "./pace.ts";
 import { redactable, redactor, redactText } from "./redact.ts";
 import { type EgressRefusal, isRefusal, RefusalError, rawAnswer, refusal, refusedBy } from "./refusal.ts";
 import { type Incoming, refuse, type Sink } from "./sink.ts";
@@ -69,6 +70,7 @@ export async function forward(
   if (isRefusal(routes)) return refuse(sink, routes);
   const secrets = redactedIn(routes);
   const options = outgoingOptions(passage, path, incoming);
+  const paces = dialler.pacesOf(passage.uid, rules);
   const given = secrets.length > 0 ? withoutHeaders(options.headers, UNREADABLE) : options.headers;
   const hold = passage.bodies.open({ uid: passage.uid, workspace: rules.owner?.workspace ?? null });
   sink.body.once("close", hold.release);
@@ -97,20 +99,26 @@ export async function forward(
       return refuse(sink, UNREADABLE_ANSWER);
     }
     const headers = passedOn(answered.rawHeaders);
+    paces.receive.take(headBytes(headers));
     const { statusCode = 502, statusMessage = "" } = answered;
     answered.once("error", () => sink.body.destroy());
     if (secrets.length === 0) {
       sink.begin(statusCode, statusMessage, headers);
-      return void answered.pipe(sink.body);
+      return void flow(answered, sink.body, paces.receive);
     }
     const shown = withoutHeaders(headers, /^content-length$/i).map((text) => redactText(text, secrets));
     sink.begin(statusCode, redactText(statusMessage, secrets), shown);
-    answered.pipe(redactor(secrets)).pipe(sink.body);
+    const redacting = redactor(secrets);
+    redacting.pipe(sink.body);
+    flow(answered, redacting, paces.receive);
   });
+  paces.send.take(headBytes(injected.headers) + (injected.body?.length ?? 0));
   if (injected.body) outgoing.end(injected.body);
-  else if (isFramed(injected.headers)) incoming.pipe(outgoing);
+  else if (isFramed(injected.headers)) flow(incoming, outgoing, paces.send);
   else outgoing.end();
 }
+
+const headBytes = (headers: readonly string[]): number => headers.reduce((sum, { length }) => sum + length, 0);
 
 const refusalIn = (error: unknown): EgressRefusal => (error instanceof RefusalError ? error.refusal : MALFORMED_SECRET);
 
@@ -163,6 +171,7 @@ export async function forwardUpgrade(
   const given = secrets.length > 0 ? withoutHeaders(options.headers, UNREADABLE) : options.headers;
   const injected = await inject(routes, given, async () => null).catch(() => null);
   if (!injected) return void client.end(rawAnswer(MALFORMED_SECRET));
+  const paces = dialler.pacesOf(passage.uid, rules);
   const outgoing = request({
     ...options,
     headers: [...injected.headers, "connection", "upgrade", "upgrade", incoming.headers.upgrade ?? ""],
@@ -175,24 +184,27 @@ export async function forwardUpgrade(
       return void client.end(rawAnswer(UNREADABLE_ANSWER));
     }
     client.write(redactText(rawHead(answered, ["connection", "close"], FRAMING), secrets));
-    answered.pipe(redactor(secrets)).pipe(client);
+    const redacting = redactor(secrets);
+    redacting.pipe(client);
+    flow(answered, redacting, paces.receive);
   });
   outgoing.once("upgrade", (answered, upstream, first) => {
     const more = ["connection", "upgrade", "upgrade", answered.headers.upgrade ?? ""];
     client.write(redactText(rawHead(answered, more), secrets));
     if (head.length > 0) upstream.write(head);
     if (first.length > 0) client.write(first);
-    join(client, upstream);
+    join(client, upstream, paces);
   });
   outgoing.end();
 }
 
 /** Copies both ways until either side is gone. */
-export function join(client: Duplex, upstream: Duplex): void {
+export function join(client: Duplex, upstream: Duplex, { send, receive }: Paces): void {
   upstream.once("error", () => client.destroy());
   upstream.once("close", () => client.destroy());
   client.once("close", () => upstream.destroy());
-  client.pipe(upstream).pipe(client);
+  flow(client, upstream, send);
+  flow(upstream, client, receive);
 }
 
 /** The request must be for the host of its connection: a server of many hosts would answer for another one. */

@@ -8,6 +8,7 @@ import type { OutboundPolicy } from "../../lib/network/egress/outbound-policy.ts
 import type { OpenConnection } from "./dialler.ts";
 import { type FirstFlight, firstFlight } from "./first-flight.ts";
 import { HOST_MISMATCH, join } from "./forward.ts";
+import { flow } from "./pace.ts";
 import type { Target } from "./target.ts";
 
 /** Ports of protocols that tell the name of the host first. */
@@ -30,18 +31,12 @@ export async function checkedTunnel(
   connection: OpenConnection,
   { policy, reads, onRequests, onRefused }: TunnelOptions,
 ): Promise<void> {
-  const { socket: upstream, target } = connection;
-  const early = (chunk: Buffer): void => {
-    if (!client.write(chunk)) {
-      upstream.pause();
-      client.once("drain", () => upstream.resume());
-    }
-  };
+  const { socket: upstream, target, paces } = connection;
   const hangUp = (): void => void client.destroy();
-  upstream.on("data", early);
+  const stopEarly = flow(upstream, client, paces.receive);
   upstream.once("close", hangUp);
   const flight = await firstFlight(client, head);
-  upstream.removeListener("data", early);
+  stopEarly();
   upstream.removeListener("close", hangUp);
   if (client.destroyed || upstream.destroyed) {
     client.destroy();
@@ -57,8 +52,7 @@ export async function checkedTunnel(
   connection.checked = true;
   if (reads && flight.protocol === "tls") return onRequests(flight);
   if (flight.bytes.length > 0) upstream.write(flight.bytes);
-  if (client.readableEnded) upstream.end();
-  join(client, upstream);
+  join(client, upstream, paces);
 }
 
 /** Where TLS ends here, an encrypted name hides nothing: the server is asked for the host of the connection. */

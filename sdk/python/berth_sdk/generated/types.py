@@ -234,11 +234,20 @@ class AgentInputSpecDrives(TypedDict):
 class AgentInputSpecNetwork(TypedDict):
     proxy: NotRequired[AgentInputSpecNetworkProxy]
     egress: NotRequired[AgentInputSpecNetworkEgress]
+    #: The lowest of the workload, its workspace and the server holds.
+    bandwidth: NotRequired[AgentInputSpecNetworkBandwidth]
     firewall: NotRequired[AgentInputSpecNetworkFirewall]
     #: Deprecated: use proxy.allowedDomains.
     allowedDomains: NotRequired[List[str]]
     #: Deprecated: use proxy.forbiddenDomains.
     forbiddenDomains: NotRequired[List[str]]
+
+
+class AgentInputSpecNetworkBandwidth(TypedDict):
+    #: Megabits per second that the workload may send.
+    sendMbps: NotRequired[float]
+    #: Megabits per second that the workload may receive.
+    receiveMbps: NotRequired[float]
 
 
 class AgentInputSpecNetworkEgress(TypedDict):
@@ -1736,6 +1745,8 @@ class PolicyInputSpecMaxTokens(TypedDict):
 
 
 class PolicyInputSpecNetwork(TypedDict):
+    #: The lowest of the workload, its workspace and the server holds.
+    bandwidth: NotRequired[AgentInputSpecNetworkBandwidth]
     firewall: NotRequired[AgentInputSpecNetworkFirewall]
     #: Deprecated: use proxy.allowedDomains.
     allowedDomains: NotRequired[List[str]]
@@ -2002,6 +2013,8 @@ class SandboxInputSpecLifecycleExpirationPolicies(TypedDict):
 class SandboxInputSpecNetwork(TypedDict):
     proxy: NotRequired[AgentInputSpecNetworkProxy]
     egress: NotRequired[AgentInputSpecNetworkEgress]
+    #: The lowest of the workload, its workspace and the server holds.
+    bandwidth: NotRequired[AgentInputSpecNetworkBandwidth]
     firewall: NotRequired[AgentInputSpecNetworkFirewall]
     #: Deprecated: use proxy.allowedDomains.
     allowedDomains: NotRequired[List[str]]
@@ -2051,6 +2064,8 @@ class SandboxRecord(TypedDict):
     state: NotRequired[Literal["RUNNING", "STANDBY"]]
     #: How it is kept from the machine: vm-like, mapped, contained, user or none.
     isolation: NotRequired[str]
+    #: The limits that hold, in megabits per second; null = none in this direction. Absent: no limit.
+    bandwidth: NotRequired[SandboxRecordBandwidth]
     #: What its files come from: the image with its digest.
     imageSource: NotRequired[str]
     #: The sandbox and the snapshot of it that a fork got its files from.
@@ -2059,6 +2074,11 @@ class SandboxRecord(TypedDict):
     expiresIn: NotRequired[float]
     lastUsedAt: NotRequired[str]
     errors: NotRequired[List[SandboxRecordErrors]]
+
+
+class SandboxRecordBandwidth(TypedDict):
+    sendMbps: Any
+    receiveMbps: Any
 
 
 class SandboxRecordErrors(TypedDict):

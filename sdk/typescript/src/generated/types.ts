@@ -247,6 +247,13 @@ export interface AgentInput {
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
       } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -399,6 +406,13 @@ export interface AgentRecord {
         mode?: string | undefined;
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
+      } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
       } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
@@ -600,6 +614,13 @@ export interface AgentUpdate {
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
       } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -769,6 +790,13 @@ export interface ApplicationInput {
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
       } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -901,6 +929,13 @@ export interface ApplicationRecord {
         mode?: string | undefined;
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
+      } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
       } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
@@ -1054,6 +1089,13 @@ export interface ApplicationUpdate {
         mode?: string | undefined;
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
+      } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
       } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
@@ -1675,6 +1717,13 @@ export interface FunctionInput {
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
       } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -1835,6 +1884,13 @@ export interface FunctionRecord {
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
       } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -1994,6 +2050,13 @@ export interface FunctionUpdate {
         mode?: string | undefined;
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
+      } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
       } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
@@ -2591,6 +2654,13 @@ export interface JobInput {
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
       } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -2743,6 +2813,13 @@ export interface JobRecord {
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
       } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -2894,6 +2971,13 @@ export interface JobUpdate {
         mode?: string | undefined;
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
+      } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
       } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
@@ -3408,6 +3492,13 @@ export interface PolicyInput {
     } | undefined;
     /** Outbound rules of every workload of the workspace, besides its own; see docs/network.md. */
     network?: {
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -3489,6 +3580,13 @@ export interface PolicyRecord {
     } | undefined;
     /** Outbound rules of every workload of the workspace, besides its own; see docs/network.md. */
     network?: {
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -3569,6 +3667,13 @@ export interface PolicyUpdate {
     } | undefined;
     /** Outbound rules of every workload of the workspace, besides its own; see docs/network.md. */
     network?: {
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -3936,6 +4041,13 @@ export interface SandboxInput {
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
       } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -4080,6 +4192,13 @@ export interface SandboxRecord {
         /** Egress gateway whose addresses the workload leaves from, and no others. */
         gateway?: string | undefined;
       } | undefined;
+      /** The lowest of the workload, its workspace and the server holds. */
+      bandwidth?: {
+        /** Megabits per second that the workload may send. */
+        sendMbps?: number | undefined;
+        /** Megabits per second that the workload may receive. */
+        receiveMbps?: number | undefined;
+      } | undefined;
       firewall?: {
         /** default, proxy or dedicated-ip. */
         rulesets?: string[] | undefined;
@@ -4116,6 +4235,11 @@ export interface SandboxRecord {
   state?: "RUNNING" | "STANDBY" | undefined;
   /** How it is kept from the machine: vm-like, mapped, contained, user or none. */
   isolation?: string | undefined;
+  /** The limits that hold, in megabits per second; null = none in this direction. Absent: no limit. */
+  bandwidth?: {
+    sendMbps: unknown;
+    receiveMbps: unknown;
+  } | undefined;
   /** What its files come from: the image with its digest. */
   imageSource?: string | undefined;
   /** The sandbox and the snapshot of it that a fork got its files from. */

@@ -8,6 +8,7 @@
  *   2. The first rule of `firewall.rules` whose conditions hold decides.
  *   3. An address that was asked for as such (no name) passes when no rule decided, and the lists would let it pass.
  */
+import type { BandwidthSpec } from "./bandwidth.ts";
 import { type DomainSet, domainSet, type PlacedPattern } from "./domain-set.ts";
 import { type Destination, type FirewallRule, firewallRule, type RuleSpec } from "./firewall-rule.ts";
 import { addressText, type Host } from "./host.ts";
@@ -15,6 +16,8 @@ import { RuleProblem } from "./rule-problem.ts";
 
 /** The part of `spec.network` that restricts. */
 export interface NetworkRules {
+  /** Judged by nobody here: the ways out hold it. */
+  bandwidth?: BandwidthSpec | undefined;
   firewall?: { rulesets?: readonly string[] | undefined; rules?: readonly RuleSpec[] | undefined } | undefined;
   proxy?: DomainLists | undefined;
   /** Deprecated places of the lists of `proxy`. */

@@ -1,4 +1,5 @@
 /** What the platform's ways out need to know of a workload, and how they hear of changes. */
+import type { Bandwidth } from "./bandwidth.ts";
 import type { OutboundPolicy } from "./outbound-policy.ts";
 import type { Routes } from "./routes.ts";
 import type { SourceAddresses } from "./source-addresses.ts";
@@ -9,6 +10,8 @@ export interface WorkloadRules {
   routes: Routes;
   /** Null: the machine chooses the source address. */
   sources: SourceAddresses | null;
+  /** Null: no limit. */
+  bandwidth: Bandwidth | null;
   /** Null: nobody is known to own the workload. */
   owner: WorkloadOwner | null;
   /** Null: the workload reaches no other workload and no network of the operator. */

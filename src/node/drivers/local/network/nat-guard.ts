@@ -6,6 +6,7 @@
  */
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import type { Bandwidth } from "../../../../lib/network/egress/bandwidth.ts";
 import { parseHost } from "../../../../lib/network/egress/host.ts";
 import type { RulesSource } from "../../../../lib/network/egress/workload-rules.ts";
 import type { WorkloadVpc } from "../../../../lib/network/egress/workload-vpc.ts";
@@ -14,6 +15,7 @@ import type { Neighbours } from "../../../egress/neighbours.ts";
 import { isRefusal } from "../../../egress/refusal.ts";
 import type { HostAddresses } from "./nat-addresses.ts";
 import { CLOSED, type NatFilter } from "./nat-filter.ts";
+import type { Attachment, NatShaper } from "./nat-shaper.ts";
 
 export interface GuardOptions {
   rules: RulesSource;
@@ -27,12 +29,19 @@ export interface GuardOptions {
 /** A workload that sleeps is woken by packets of other workloads after at most this long. */
 const LOOK_EVERY_MS = 3000;
 
+interface Owner {
+  uid: string;
+  host: HostAddresses;
+  at: Pick<Attachment, "link" | "pid">;
+}
+
 export class NatGuard {
   readonly #options: GuardOptions;
   readonly #filter: Pick<NatFilter, "set" | "talking">;
+  readonly #shaper: NatShaper;
   readonly #timer: NodeJS.Timeout;
   /** By IPv4 address. */
-  readonly #owners = new Map<string, { uid: string; host: HostAddresses }>();
+  readonly #owners = new Map<string, Owner>();
   /** By uid of the workload. */
   readonly #hosts = new Map<string, HostAddresses>();
   readonly #free = new Set<string>();
@@ -40,9 +49,10 @@ export class NatGuard {
   readonly #unsubscribe: () => void;
   #turn: Promise<void> = Promise.resolve();
 
-  constructor(options: GuardOptions, filter: Pick<NatFilter, "set" | "talking">) {
+  constructor(options: GuardOptions, filter: Pick<NatFilter, "set" | "talking">, shaper: NatShaper) {
     this.#options = options;
     this.#filter = filter;
+    this.#shaper = shaper;
     this.#timer = setInterval(() => void this.#lookAtTalk().catch(options.onError), LOOK_EVERY_MS).unref();
     this.#unsubscribe = options.rules.onChange((uid) => {
       for (const owner of this.#owners.values()) if (owner.uid === uid) this.#look(owner.host);
@@ -63,8 +73,8 @@ export class NatGuard {
   }
 
   /** From now on the address is this workload's. */
-  own(host: HostAddresses, uid: string): void {
-    this.#owners.set(host.ipv4, { uid, host });
+  own(host: HostAddresses, uid: string, at: Owner["at"]): void {
+    this.#owners.set(host.ipv4, { uid, host, at });
     this.#hosts.set(uid, host);
     this.#look(host);
   }
@@ -136,13 +146,26 @@ export class NatGuard {
   }
 
   async #settle(host: HostAddresses): Promise<void> {
-    const uid = this.#owners.get(host.ipv4)?.uid;
-    const rules = uid === undefined ? null : await this.#options.rules.of(uid).catch(() => null);
-    const isFree = rules?.policy.open === true && !rules.routes.any;
+    const owner = this.#owners.get(host.ipv4);
+    if (!owner) this.#shaper.forget(host.ipv4);
+    const rules = owner ? await this.#options.rules.of(owner.uid).catch(() => null) : null;
+    const isShaped = !owner || !rules || (await this.#shape(owner, rules.bandwidth));
+    const isFree = rules?.policy.open === true && !rules.routes.any && isShaped;
     const vpc = rules && reaching(rules.vpc);
     await this.#filter.set(host, isFree ? { isOpen: true, sources: rules.sources, vpc } : { ...CLOSED, vpc });
     if (isFree) this.#free.add(host.ipv4);
     else this.#free.delete(host.ipv4);
+  }
+
+  /** A workload whose limit the machine cannot hold goes through the proxy, which can. */
+  #shape({ host, at }: Owner, bandwidth: Bandwidth | null): Promise<boolean> {
+    return this.#shaper.set({ ...at, ipv4: host.ipv4 }, bandwidth).then(
+      () => true,
+      (error: unknown) => {
+        this.#options.onError(error);
+        return bandwidth === null;
+      },
+    );
   }
 }
 

@@ -12,6 +12,7 @@ import { AddressBlock, chooseBlock, IPV4_PREFIX, IPV6_PREFIX } from "./nat-addre
 import { NatFilter } from "./nat-filter.ts";
 import { type GuardOptions, NatGuard } from "./nat-guard.ts";
 import { NatPorts } from "./nat-ports.ts";
+import { NatShaper } from "./nat-shaper.ts";
 import { feed, run } from "./tools.ts";
 
 export interface Nat {
@@ -19,8 +20,8 @@ export interface Nat {
   resolvConf: string;
   /** Gives the network namespace of a process its interface. */
   attach(pid: number, slot: number): Promise<void>;
-  /** Tells which workload has the slot: its outbound rules hold from now on. */
-  own(slot: number, uid: string): void;
+  /** Tells which workload has the slot, and a process of it: its outbound rules hold from now on. */
+  own(slot: number, uid: string, pid: number): void;
   /** The same for a workload of an earlier server, which may have given it another hardware address. */
   adopt(pid: number, slot: number, uid: string): void;
   /** Closes the way out of a workload that is gone. The slot may have another workload already. */
@@ -57,12 +58,13 @@ export async function openNat(options: NatOptions): Promise<{ nat: Nat | null; m
     ports = new NatPorts(name, linkOf(name), block);
     await ports.open();
     filter = new NatFilter(name, bridge, block);
-    guard = guarding ? new NatGuard(guarding, filter) : null;
+    const shaper = new NatShaper();
+    guard = guarding ? new NatGuard(guarding, filter, shaper) : null;
     const gateway = block.gateway.ipv4;
     const led = guard && { http: await guard.listen(gateway, 80), https: await guard.listen(gateway, 443) };
     const missing = await filter.open(led, connectionsMax);
     const names = await startNameServer(gateway, guard ? judging(guard) : {});
-    return { nat: natOn(name, bridge, block, { names, guard, filter, ports }), missing };
+    return { nat: natOn(name, bridge, block, { names, guard, filter, ports, shaper }), missing };
   } catch (error) {
     await guard?.stop();
     await takeDown(bridge, [ports, filter]).catch(() => {}); // parts that were not created cannot be removed
@@ -76,6 +78,7 @@ interface Running {
   guard: NatGuard | null;
   filter: NatFilter;
   ports: NatPorts;
+  shaper: NatShaper;
 }
 
 const linkOf = (name: string): string => `${name}-v`;
@@ -86,7 +89,8 @@ const judging = (guard: NatGuard): NameServerOptions => ({
   neighbourAt: (asker, name) => guard.neighbourAt(asker, name),
 });
 
-function natOn(name: string, bridge: string, block: AddressBlock, { names, guard, filter, ports }: Running): Nat {
+function natOn(name: string, bridge: string, block: AddressBlock, running: Running): Nat {
+  const { names, guard, filter, ports, shaper } = running;
   const { gateway } = block;
   const link = (slot: number): string => `${linkOf(name)}${slot}`;
   /** Neighbours that nobody has to ask for, and that no answer changes. */
@@ -98,14 +102,15 @@ function natOn(name: string, bridge: string, block: AddressBlock, { names, guard
   };
   const inNamespace = (pid: number, commands: string[]): Promise<void> =>
     feed("nsenter", ["-t", String(pid), "-n", "ip", "-batch", "-"], commands.join("\n"));
+  const own: Nat["own"] = (slot, uid, pid) => guard?.own(block.ofSlot(slot), uid, { link: link(slot), pid });
   return {
     resolvConf: `nameserver ${gateway.ipv4}\noptions timeout:2 attempts:2\n`,
-    own: (slot, uid) => guard?.own(block.ofSlot(slot), uid),
+    own,
     adopt(pid, slot, uid) {
       inNamespace(pid, [`link set eth0 address ${block.macOf(slot)}`])
         .then(() => feed("ip", ["-batch", "-"], pinned(slot).join("\n")))
         .catch(() => {}) // the workload has no interface; its rules are read all the same
-        .then(() => guard?.own(block.ofSlot(slot), uid));
+        .then(() => own(slot, uid, pid));
     },
     release: async (slot, uid) => guard?.release(block.ofSlot(slot), uid),
     async attach(pid, slot) {
@@ -133,6 +138,7 @@ function natOn(name: string, bridge: string, block: AddressBlock, { names, guard
       await run("ip", ["link", "delete", link(slot)]).catch(() => {});
       await feed("ip", ["-batch", "-"], outside.join("\n"));
       await inNamespace(pid, inside);
+      shaper.attached(own);
     },
     traffic(slot) {
       const table = readFileSync("/proc/net/dev", "utf8");

@@ -241,7 +241,7 @@ export class Tasks {
     try {
       const { nat } = this.#options.context;
       await nat?.attach(pid, slot.number);
-      if (task.record.uid !== null) nat?.own(slot.number, task.record.uid);
+      if (task.record.uid !== null) nat?.own(slot.number, task.record.uid, pid);
       sendSignal(pid, "SIGUSR1");
     } catch (error) {
       start.reject(error);

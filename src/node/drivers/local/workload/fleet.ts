@@ -125,13 +125,13 @@ export class Fleet {
 
   #adopt(workload: Workload, how: "found" | "started"): void {
     this.#byId.set(workload.record.id, workload);
-    const { uid, slot } = workload.record;
+    const { uid, slot, pid } = workload.record;
     if (uid === null) return;
     this.#byUid.set(uid, workload);
     const nat = natFor(this.#options.context, workload.record);
     if (!nat || !workload.alive) return;
-    if (how === "found") nat.adopt(workload.record.pid, slot, uid);
-    else nat.own(slot, uid);
+    if (how === "found") nat.adopt(pid, slot, uid);
+    else nat.own(slot, uid, pid);
   }
 
   async start(order: Order, grade: Grade, signal?: AbortSignal): Promise<Workload> {
@@ -157,7 +157,7 @@ export class Fleet {
     if (spec.log) record.log = spec.log;
     record.createdAt = new Date().toISOString();
     try {
-      if (pooled) this.#options.context.nat?.own(record.slot, spec.uid);
+      if (pooled) this.#options.context.nat?.own(record.slot, spec.uid, record.pid);
       else {
         record.command = spec.exec !== undefined;
         const exec = spec.exec ? { exec: spec.exec } : {};
@@ -337,7 +337,7 @@ export class Fleet {
     const { pid, slot, uid } = workload.record;
     if (!nat || !workload.alive) return;
     await nat.attach(pid, slot);
-    if (uid !== null) nat.own(slot, uid);
+    if (uid !== null) nat.own(slot, uid, pid);
   }
 
   #freeSlot(): number {
