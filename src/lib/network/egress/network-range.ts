@@ -29,8 +29,13 @@ export function parseRange(text: string, path: string): NetworkRange {
   return range;
 }
 
+/** Makes nothing: a connection may be compared with a thousand ranges. */
 export function rangeHolds({ bytes, prefix }: NetworkRange, address: Uint8Array): boolean {
-  return bytes.length === address.length && Buffer.compare(masked(address, prefix), bytes) === 0;
+  if (bytes.length !== address.length) return false;
+  const whole = prefix >> 3;
+  for (let index = 0; index < whole; index++) if (bytes[index] !== address[index]) return false;
+  const bits = prefix & 7;
+  return bits === 0 || ((bytes[whole] ?? 0) ^ (address[whole] ?? 0)) >> (8 - bits) === 0;
 }
 
 const masked = (bytes: Uint8Array, prefix: number): Uint8Array =>
