@@ -41,13 +41,15 @@ export const heading = (page: Page, name: string): Promise<void> =>
 const LOOKS = [
   [390, "light"],
   [1280, "dark"],
+  [390, "dark"],
+  [1280, "light"],
 ] as const;
 const DESK = { width: 1280, height: 800 };
 let looks = 0;
 
 /**
- * No violation at all, on a telephone in the light and at a desk in the dark: in the long run both for every page, else
- * one and the other in turn.
+ * No violation at all, on a telephone and at a desk, in the light and in the dark: in the long run all four for every
+ * page, else the first two in turn.
  */
 export async function look(page: Page): Promise<void> {
   looks += 1;
