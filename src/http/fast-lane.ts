@@ -6,7 +6,6 @@
  *
  * A connection's modes: waiting -> serving -> waiting ..., or draining a body nobody wants, or handed over, or closed.
  */
-
 import type { Socket } from "node:net";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
 import { LINGER_BYTES_MAX, LINGER_MS, THIS_MACHINE } from "./downstream.ts";

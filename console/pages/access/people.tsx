@@ -1,16 +1,14 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api/call.ts";
 import { useRefusal } from "../../api/overview.ts";
-import { useAction } from "../../api/query.ts";
 import { listChanged, useList } from "../../api/rows.ts";
 import { Table } from "../../table/table.tsx";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Code } from "../../ui/code.tsx";
-import { Choice, Field } from "../../ui/field.tsx";
 import { Failure, Loading } from "../../ui/notice.tsx";
-import { say } from "../../ui/toast.tsx";
-import "./access.css";
+import { otherRole, useRoleChange } from "./role.ts";
+import { RoleForm } from "./role-form.tsx";
 
 interface Person {
   sub: string;
@@ -19,7 +17,6 @@ interface Person {
   accepted: boolean;
 }
 
-const ROLES = ["member", "admin"];
 const PATH = "/users";
 
 /** People of the workspace. An invitation is a link that whoever invites hands on. */
@@ -27,13 +24,9 @@ export function People({ workspace }: { workspace: string }) {
   const { data, error } = useList<Person>(workspace, PATH);
   const noUpdate = useRefusal(workspace, "userUpdate");
   const noRemove = useRefusal(workspace, "userRemove");
-  const change = useAction(async ({ person, role }: { person: Person; role: string | null }) => {
-    const path = `${PATH}/${encodeURIComponent(person.sub || person.email)}`;
-    if (role === null) await call({ method: "DELETE", path, workspace });
-    else await call({ method: "PUT", path, body: { role }, workspace });
-    say(role === null ? `${person.email} is removed.` : `${person.email} is ${role} now.`);
-    await listChanged(workspace, PATH);
-  });
+  const change = useRoleChange(workspace, PATH, (name) => `${name} is removed.`);
+  const changeTo = ({ sub, email }: Person, role: string | null): void =>
+    void change.run({ id: sub || email, name: email, role });
   const failure = error ?? change.error;
   return (
     <div class="stack">
@@ -56,14 +49,10 @@ export function People({ workspace }: { workspace: string }) {
             title: "Actions",
             cell: (person) => (
               <span class="row">
-                <Button
-                  kind="bare"
-                  unable={noUpdate}
-                  onClick={() => void change.run({ person, role: person.role === "admin" ? "member" : "admin" })}
-                >
-                  {person.role === "admin" ? "Make member" : "Make admin"}
+                <Button kind="bare" unable={noUpdate} onClick={() => changeTo(person, otherRole(person.role))}>
+                  Make {otherRole(person.role)}
                 </Button>
-                <Button kind="bare" unable={noRemove} onClick={() => void change.run({ person, role: null })}>
+                <Button kind="bare" unable={noRemove} onClick={() => changeTo(person, null)}>
                   Remove
                 </Button>
               </span>
@@ -76,38 +65,27 @@ export function People({ workspace }: { workspace: string }) {
 }
 
 function Invite({ workspace }: { workspace: string }) {
-  const [email, setEmail] = useState("");
-  const [role, setRole] = useState("member");
   const [link, setLink] = useState("");
-  const refusal = useRefusal(workspace, "userInvite");
-  const { run, busy, error } = useAction(async () => {
+  const invite = async (email: string, role: string): Promise<void> => {
     const made = await call<{ url?: string }>({ method: "POST", path: PATH, body: { email, role }, workspace });
     setLink(made.url ?? "");
-    setEmail("");
     await listChanged(workspace, PATH);
-  });
+  };
   return (
-    <form
-      class="stack"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (email !== "") void run(null);
-      }}
-    >
-      <div class="line-form">
-        <Field label="Invite somebody by email" value={email} onInput={setEmail} />
-        <Choice label="Role" value={role} choices={ROLES} onInput={setRole} />
-        <Button kind="main" type="submit" busy={busy} unable={refusal}>
-          Invite
-        </Button>
-      </div>
-      {error ? <Failure error={error} /> : null}
+    <div class="stack">
+      <RoleForm
+        workspace={workspace}
+        operation="userInvite"
+        label="Invite somebody by email"
+        verb="Invite"
+        onSend={invite}
+      />
       {link === "" ? null : (
         <>
           <p>Hand this link on; it is shown once.</p>
           <Code text={link} noun="The link" />
         </>
       )}
-    </form>
+    </div>
   );
 }

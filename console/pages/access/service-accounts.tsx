@@ -7,10 +7,9 @@ import { ageOf } from "../../lib/format.ts";
 import { Table } from "../../table/table.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Code } from "../../ui/code.tsx";
-import { Choice, Field } from "../../ui/field.tsx";
 import { Blank, Failure, Loading } from "../../ui/notice.tsx";
-import { say } from "../../ui/toast.tsx";
-import "./access.css";
+import { otherRole, useRoleChange } from "./role.ts";
+import { RoleForm } from "./role-form.tsx";
 
 interface ServiceAccount {
   client_id: string;
@@ -21,7 +20,6 @@ interface ServiceAccount {
 }
 
 const PATH = "/service_accounts";
-const ROLES = ["member", "admin"];
 
 /** Identities for machines. A client secret and a key are shown once. */
 export function ServiceAccounts({ workspace }: { workspace: string }) {
@@ -34,17 +32,24 @@ export function ServiceAccounts({ workspace }: { workspace: string }) {
     const made = await call<{ apiKey: string }>({ method: "POST", path, body: { name: "console" }, workspace });
     setShown({ title: `The key of ${name}`, secret: made.apiKey });
   });
-  const change = useAction(async ({ account, role }: { account: ServiceAccount; role: string | null }) => {
-    const path = `${PATH}/${encodeURIComponent(account.client_id)}`;
-    if (role === null) await call({ method: "DELETE", path, workspace });
-    else await call({ method: "PUT", path, body: { role }, workspace });
-    say(role === null ? `${account.name} is deleted, and its keys with it.` : `${account.name} is ${role} now.`);
+  const change = useRoleChange(workspace, PATH, (name) => `${name} is deleted, and its keys with it.`);
+  const changeTo = ({ client_id, name }: ServiceAccount, role: string | null): void =>
+    void change.run({ id: client_id, name, role });
+  const create = async (name: string, role: string): Promise<void> => {
+    const made = await call<ServiceAccount>({ method: "POST", path: PATH, body: { name, role }, workspace });
+    setShown({ title: "The client secret", secret: made.client_secret ?? "" });
     await listChanged(workspace, PATH);
-  });
+  };
   const failure = error ?? change.error ?? key.error;
   return (
     <div class="stack">
-      <NewAccount workspace={workspace} onMade={(secret) => setShown({ title: "The client secret", secret })} />
+      <RoleForm
+        workspace={workspace}
+        operation="serviceAccountCreate"
+        label="Name of a new service account"
+        verb="Create"
+        onSend={create}
+      />
       {shown === null ? null : (
         <>
           <p>{shown.title}. It is shown once.</p>
@@ -76,14 +81,10 @@ export function ServiceAccounts({ workspace }: { workspace: string }) {
                   <Button kind="bare" unable={noKey} onClick={() => void key.run(account)}>
                     New key
                   </Button>
-                  <Button
-                    kind="bare"
-                    unable={noChange}
-                    onClick={() => void change.run({ account, role: account.role === "admin" ? "member" : "admin" })}
-                  >
-                    {account.role === "admin" ? "Make member" : "Make admin"}
+                  <Button kind="bare" unable={noChange} onClick={() => changeTo(account, otherRole(account.role))}>
+                    Make {otherRole(account.role)}
                   </Button>
-                  <Button kind="bare" unable={noChange} onClick={() => void change.run({ account, role: null })}>
+                  <Button kind="bare" unable={noChange} onClick={() => changeTo(account, null)}>
                     Delete
                   </Button>
                 </span>
@@ -93,35 +94,5 @@ export function ServiceAccounts({ workspace }: { workspace: string }) {
         />
       ) : null}
     </div>
-  );
-}
-
-function NewAccount({ workspace, onMade }: { workspace: string; onMade(secret: string): void }) {
-  const [name, setName] = useState("");
-  const [role, setRole] = useState("member");
-  const refusal = useRefusal(workspace, "serviceAccountCreate");
-  const { run, busy, error } = useAction(async () => {
-    const made = await call<ServiceAccount>({ method: "POST", path: PATH, body: { name, role }, workspace });
-    onMade(made.client_secret ?? "");
-    setName("");
-    await listChanged(workspace, PATH);
-  });
-  return (
-    <form
-      class="stack"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (name !== "") void run(null);
-      }}
-    >
-      <div class="line-form">
-        <Field label="Name of a new service account" value={name} onInput={setName} />
-        <Choice label="Role" value={role} choices={ROLES} onInput={setRole} />
-        <Button kind="main" type="submit" busy={busy} unable={refusal}>
-          Create
-        </Button>
-      </div>
-      {error ? <Failure error={error} /> : null}
-    </form>
   );
 }

@@ -8,6 +8,7 @@ import { bytesOf } from "../../lib/format.ts";
 import { queryOf, setQuery } from "../../lib/location.ts";
 import { saveBlob } from "../../lib/save-text.ts";
 import { Button } from "../../ui/button.tsx";
+import { DropArea } from "../../ui/drop-area.tsx";
 import { Editor } from "../../ui/editor.tsx";
 import type { Language } from "../../ui/editor-props.ts";
 import { Icon } from "../../ui/icon.tsx";
@@ -38,7 +39,6 @@ export function FilesTab({ workload }: { workload: Workload }) {
 
 function FolderList({ workload, folder, file }: { workload: Workload; folder: string; file: string }) {
   const { data, error } = useFolder(workload, folder);
-  const [isOver, setOver] = useState(false);
   const picker = useRef<HTMLInputElement>(null);
   const upload = (files: readonly File[]): void => {
     for (const one of files) void startUpload(workload, join(folder, one.name), one);
@@ -66,20 +66,7 @@ function FolderList({ workload, folder, file }: { workload: Workload; folder: st
       {data === undefined ? (
         <Loading />
       ) : (
-        <section
-          class={`tree${isOver ? " drop" : ""}`}
-          aria-label="Files"
-          onDragOver={(event) => {
-            event.preventDefault();
-            setOver(true);
-          }}
-          onDragLeave={() => setOver(false)}
-          onDrop={(event) => {
-            event.preventDefault();
-            setOver(false);
-            upload([...(event.dataTransfer?.files ?? [])]);
-          }}
-        >
+        <DropArea label="Files" class="tree" onDrop={({ files }) => upload([...files])}>
           {folder === "/" ? null : (
             <button type="button" onClick={() => setQuery({ folder: parentOf(folder) })}>
               <Icon name="folder" />
@@ -99,7 +86,7 @@ function FolderList({ workload, folder, file }: { workload: Workload; folder: st
               <span class="size">{size === undefined ? "" : bytesOf(size)}</span>
             </button>
           ))}
-        </section>
+        </DropArea>
       )}
     </div>
   );

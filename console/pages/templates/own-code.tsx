@@ -8,6 +8,7 @@ import { go } from "../../lib/location.ts";
 import { titleOf } from "../../lib/titles.ts";
 import { zipOf } from "../../lib/zip.ts";
 import { Button } from "../../ui/button.tsx";
+import { DropArea } from "../../ui/drop-area.tsx";
 import { Card } from "../../ui/facts.tsx";
 import { Choice, Field } from "../../ui/field.tsx";
 import { Failure } from "../../ui/notice.tsx";
@@ -28,7 +29,6 @@ export function OwnCode({ workspace }: { workspace: string }) {
   const [kind, setKind] = useState("agent");
   const [name, setName] = useState("");
   const [picked, setPicked] = useState<Picked | null>(null);
-  const [isOver, setOver] = useState(false);
   const folder = useRef<HTMLInputElement>(null);
   const archive = useRef<HTMLInputElement>(null);
   const refusal = useRefusal(workspace, `${kind}Create`);
@@ -45,20 +45,7 @@ export function OwnCode({ workspace }: { workspace: string }) {
     picked !== null && picked.bytes > BYTES_MAX ? `More than ${bytesOf(BYTES_MAX)}: use berth deploy` : null;
   return (
     <Card title="Your own code">
-      <section
-        class={`own-code stack${isOver ? " drop" : ""}`}
-        aria-label="Your own code"
-        onDragOver={(event) => {
-          event.preventDefault();
-          setOver(true);
-        }}
-        onDragLeave={() => setOver(false)}
-        onDrop={(event) => {
-          event.preventDefault();
-          setOver(false);
-          void dropped(event.dataTransfer).then(pick);
-        }}
-      >
+      <DropArea label="Your own code" class="own-code stack" onDrop={(files) => void dropped(files).then(pick)}>
         <div class="row">
           <Button onClick={() => folder.current?.click()}>Choose a folder</Button>
           <Button onClick={() => archive.current?.click()}>Choose a zip file</Button>
@@ -101,7 +88,7 @@ export function OwnCode({ workspace }: { workspace: string }) {
           </Button>
         </div>
         {error ? <Failure error={error} /> : null}
-      </section>
+      </DropArea>
     </Card>
   );
 }
@@ -120,10 +107,10 @@ function fromFolder(found: readonly { path: string; file: File }[]): Picked | nu
   };
 }
 
-async function dropped(data: DataTransfer | null): Promise<Picked | null> {
-  const entry = data?.items[0]?.webkitGetAsEntry() ?? null;
+async function dropped(data: DataTransfer): Promise<Picked | null> {
+  const entry = data.items[0]?.webkitGetAsEntry() ?? null;
   if (entry === null) return null;
-  return entry.isDirectory ? fromFolder(await below(entry, entry.name)) : fromZip(data?.files[0]);
+  return entry.isDirectory ? fromFolder(await below(entry, entry.name)) : fromZip(data.files[0]);
 }
 
 /** Files below a dropped folder, with their paths. */
