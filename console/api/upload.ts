@@ -44,9 +44,12 @@ export async function uploadFile(
     onProgress(number / count);
   }
   const body = { parts: [...there.values()].map(({ partNumber, etag }) => ({ partNumber, etag })) };
-  await callWorkload(workload, { method: "POST", path: `/filesystem-multipart/${uploadId}/complete`, body });
+  await callWorkload(workload, { method: "POST", path: `${partsAt(uploadId)}/complete`, body });
   localStorage.removeItem(key);
 }
+
+/** The id is the sandbox's own word. */
+const partsAt = (uploadId: string): string => `/filesystem-multipart/${encodeURIComponent(uploadId)}`;
 
 /** The upload of this very file that broke off; null when there is none. */
 async function begun(workload: Workload, key: string, file: File): Promise<{ uploadId: string; parts: Part[] } | null> {
@@ -54,7 +57,7 @@ async function begun(workload: Workload, key: string, file: File): Promise<{ upl
   if (note === null || note.size !== file.size || note.lastModified !== file.lastModified) return null;
   // The sandbox may have forgotten it: uploads are kept for a day.
   return callWorkload<{ uploadId: string; parts: Part[] }>(workload, {
-    path: `/filesystem-multipart/${note.uploadId}/parts`,
+    path: `${partsAt(note.uploadId)}/parts`,
   }).catch((error: unknown) => {
     if (error instanceof ApiFailure && error.status === 404) return null;
     throw error;
@@ -74,7 +77,7 @@ async function begin(workload: Workload, key: string, path: string, { size, last
 async function sendPart(workload: Workload, uploadId: string, number: number, piece: Blob): Promise<Part> {
   for (let tries = 1; ; tries += 1)
     try {
-      const path = `/filesystem-multipart/${uploadId}/part?partNumber=${number}`;
+      const path = `${partsAt(uploadId)}/part?partNumber=${number}`;
       return await callWorkload<Part>(workload, { method: "PUT", path, body: piece });
     } catch (error) {
       // A refusal stays one; only a server that cannot be reached is asked again.

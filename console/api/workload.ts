@@ -1,5 +1,6 @@
 /** Requests to a workload at its own address, with the token of the session. */
 import { settings } from "../lib/settings.ts";
+import { requestTo, type WorkloadCall } from "../lib/workload-request.ts";
 import { failureOf, unreachable } from "./failure.ts";
 import { token } from "./session.ts";
 
@@ -7,16 +8,6 @@ export interface Workload {
   workspace: string;
   plural: string;
   name: string;
-}
-
-export interface WorkloadCall {
-  method?: string;
-  /** Below the workload's address, with its slash. */
-  path: string;
-  /** Sent as JSON, or as it is when it is a file. */
-  body?: unknown;
-  headers?: Readonly<Record<string, string>>;
-  signal?: AbortSignal;
 }
 
 export const addressOf = ({ workspace, plural, name }: Workload): string =>
@@ -28,20 +19,9 @@ export async function callWorkload<T>(workload: Workload, given: WorkloadCall): 
 
 /** The response itself, for streams and files; it is a success. */
 export async function sendToWorkload(workload: Workload, given: WorkloadCall): Promise<Response> {
-  const { method = "GET", path, body, headers = {}, signal } = given;
-  const isRaw = body instanceof Blob;
-  const response = await fetch(addressOf(workload) + path, {
-    method,
-    credentials: "omit",
-    headers: {
-      authorization: `Bearer ${await token()}`,
-      ...(body === undefined ? {} : { "content-type": isRaw ? "application/octet-stream" : "application/json" }),
-      ...headers,
-    },
-    ...(body === undefined ? {} : { body: isRaw ? body : JSON.stringify(body) }),
-    ...(signal === undefined ? {} : { signal }),
-  }).catch((error: unknown) => {
-    if (signal?.aborted) throw error;
+  const request = requestTo(addressOf(workload), given, await token());
+  const response = await fetch(request).catch((error: unknown) => {
+    if (given.signal?.aborted) throw error;
     throw unreachable();
   });
   if (!response.ok) throw await failureOf(response);

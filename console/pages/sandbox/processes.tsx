@@ -24,6 +24,9 @@ interface Process {
 
 const EVERY_MS = 2000;
 
+/** The pid is the sandbox's own word. */
+const processAt = (pid: string): string => `/process/${encodeURIComponent(pid)}`;
+
 export function ProcessesTab({ workload }: { workload: Workload }) {
   const key = ["processes", workload.workspace, workload.name];
   const { data = [], error } = useAnswer({
@@ -40,7 +43,7 @@ export function ProcessesTab({ workload }: { workload: Workload }) {
     await queries.invalidateQueries({ queryKey: key });
   });
   const stop = useAction(async (pid: string) => {
-    await callWorkload(workload, { method: "DELETE", path: `/process/${pid}` });
+    await callWorkload(workload, { method: "DELETE", path: processAt(pid) });
     await queries.invalidateQueries({ queryKey: key });
   });
   const failure = error ?? start.error ?? stop.error;
@@ -102,7 +105,7 @@ function Output({ workload, pid }: { workload: Workload; pid: string }) {
   const { data, error } = useAnswer({
     key: ["output", workload.workspace, workload.name, pid],
     everyMs: EVERY_MS,
-    ask: (signal) => callWorkload<{ logs: string | null }>(workload, { path: `/process/${pid}/logs`, signal }),
+    ask: (signal) => callWorkload<{ logs: string | null }>(workload, { path: `${processAt(pid)}/logs`, signal }),
   });
   if (error) return <Failure error={error} />;
   return <Code text={data?.logs || "Nothing was written yet."} noun="The output" />;
