@@ -133,7 +133,7 @@ export interface CacheQuestion {
 export function useCache(cache: AnswerCache, question: CacheQuestion): CacheUse | null {
   const { call, request, rules, workspace } = question;
   const wish = wishOf(call.rawHeaders);
-  if (wish === "no-store" || !isQuestion(call)) return null;
+  if (wish === "no-store" || call.body.length > REQUEST_MAX_BYTES || !isQuestion(call)) return null;
   const key = keyOf(question);
   const found = wish === "no-cache" ? null : cache.find(workspace, key, rules);
   return found === null ? { found, key } : { found };
@@ -145,9 +145,9 @@ export function useCache(cache: AnswerCache, question: CacheQuestion): CacheUse 
   }
 }
 
-function isQuestion({ method, members, body, dialect, member }: ClientCall): boolean {
-  if (method !== "POST" || members === null || body.length > REQUEST_MAX_BYTES || !DIALECTS.has(dialect.name))
-    return false;
+/** True for a request that leaves nothing behind at its provider but the answer. */
+export function isQuestion({ method, members, dialect, member }: ClientCall): boolean {
+  if (method !== "POST" || members === null || !DIALECTS.has(dialect.name)) return false;
   // An answer that the provider stores has an id of its own; one that comes later is not there yet.
   return member("store") !== true && (dialect.laterMember === undefined || member(dialect.laterMember) !== true);
 }

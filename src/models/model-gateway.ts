@@ -14,6 +14,8 @@ import { NO_PROXIES } from "../lib/network/proxies.ts";
 import { at } from "../lib/untrusted-json.ts";
 import { AnswerCache, type KeptAnswer } from "./answer-cache.ts";
 import { writeJson, writeWhole } from "./answer-writer.ts";
+import { type AskingEngine, askModels } from "./asking.ts";
+import { ModelHealth } from "./balance/health.ts";
 import { HeldBytes, ModelCaller } from "./caller.ts";
 import { type ClientCall, describeCall } from "./client-call.ts";
 import { LIMIT_DEFAULTS, type ModelGatewayDeps, type ModelGatewayLimits } from "./gateway-deps.ts";
@@ -22,11 +24,11 @@ import { localCall } from "./local-call.ts";
 import { answerModelList, isModelList } from "./model-list.ts";
 import type { ModelTarget } from "./model-records.ts";
 import { formModel } from "./multipart-model.ts";
-import { type Failure, Passage, type PassageEngine } from "./passage.ts";
+import { type Failure, Passage } from "./passage.ts";
 import type { ChatError } from "./providers/chat-translation.ts";
 import { answerTokenCount, isTokenCount } from "./token-count.ts";
 import { passedFields } from "./upstream-headers.ts";
-import { baseUrlOf, candidateOf, speaks, type UpstreamCandidate } from "./upstream-request.ts";
+import { baseUrlOf, candidateOf, type UpstreamCandidate } from "./upstream-request.ts";
 import { type Upstream, Upstreams } from "./upstreams.ts";
 
 export interface ModelGateway {
@@ -45,9 +47,6 @@ export interface ModelGateway {
 export type UnnamedTarget = Omit<ModelTarget, "workspace" | "model">;
 
 export type ChooseModel = (name: string) => Promise<Pick<ModelTarget, "workspace" | "model">>;
-
-/** Fallback models per request, the same as in a model's record. */
-const FALLBACKS_MAX = 8;
 
 export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
   const limits: ModelGatewayLimits = { ...LIMIT_DEFAULTS, ...deps.limits };
@@ -73,6 +72,10 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     labelsOf: (candidate, requestId, attempts) => labelsOf(candidate, requestId, attempts, headerNames),
     sessionOf: (down) => sessionOf(down, headerNames.session),
     cache: new AnswerCache(() => deps.clock.now()),
+    health: new ModelHealth(
+      () => deps.clock.now(),
+      (uid, forMs) => deps.log.warn({ uid, forMs }, "a model failed and is left out of its balances for a while"),
+    ),
     cacheLabels: ({ found }) => cacheLabels(found, deps.clock.now(), headerNames),
   };
   return {
@@ -84,7 +87,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
   };
 }
 
-interface Engine extends PassageEngine {
+interface Engine extends AskingEngine {
   held: HeldBytes;
   responding: PlatformResponseOptions;
   headerNames: HeaderNames;
@@ -118,6 +121,7 @@ async function handle(engine: Engine, down: Downstream, asked: ModelTarget, choo
     isError = GATEWAY_ERRORS[asGatewayError(error).code].status >= 500;
     refuse(engine, passage, down, target, error);
   } finally {
+    await passage.releaseForAll();
     caller.releaseBody();
     if (uid !== null) engine.deps.ended?.(uid, { durationMs: performance.now() - startedMs, isError, isCold: false });
     const { requestId, workspace, model } = target;
@@ -133,7 +137,6 @@ function nameInBody(body: Buffer, contentType: string): string {
   throw new GatewayError("BAD_REQUEST", "The body must name the model: `model`, as `workspace/name` or `name`.");
 }
 
-/** The model itself, then its fallbacks in their order. */
 async function serveCall(
   engine: Engine,
   passage: Passage,
@@ -142,7 +145,6 @@ async function serveCall(
   down: Downstream,
   target: ModelTarget,
 ): Promise<void> {
-  const { deps } = engine;
   if (isModelList(call)) {
     answerModelList(down, call, first, engine.labelsOf(first, target.requestId, 0));
     return;
@@ -152,47 +154,10 @@ async function serveCall(
     answerTokenCount(down, call, [...engine.labelsOf(first, target.requestId, 0), ...estimated]);
     return;
   }
-  const fallbacks = fallbacksOf(first, target);
-  let left = await passage.tryModel(call, first, fallbacks.length > 0);
-  for (const [index, name] of fallbacks.entries()) {
-    if (!left || passage.gone || (left instanceof GatewayError && FINAL.has(left.code))) break;
-    deps.log.warn(
-      { ...leftFields(left), requestId: target.requestId, next: name },
-      "a model failed, its fallback is asked",
-    );
-    const next = await usableFallback(engine, target, call, name);
-    if (!next) continue;
-    const after = await passage.tryModel(call, next, index < fallbacks.length - 1);
-    // A fallback that was refused before it was asked leaves the earlier failure standing.
-    left = after instanceof GatewayError ? left : after;
-  }
+  const left = await askModels(engine, { passage, call, first, down, target });
   if (!left) return;
-  if (left instanceof GatewayError) throw left;
   passage.recordFailure(left, call);
   if (!passage.gone) writeFailure(down, left, engine.labelsOf(left.candidate, target.requestId, passage.attempts));
-}
-
-/** Every model is asked once: who names itself, or another twice, gains nothing but load. */
-const fallbacksOf = ({ resolved }: UpstreamCandidate, { model }: ModelTarget): string[] => {
-  const names = resolved.model.spec.fallbacks;
-  return names ? [...new Set(names)].filter((name) => name !== model).slice(0, FALLBACKS_MAX) : NO_FALLBACKS;
-};
-
-const NO_FALLBACKS: string[] = [];
-
-/** The refusal of a model's own policy is an answer, not a failure: no fallback gets around it. */
-const FINAL = new Set<string>(["TOKEN_LIMIT_EXCEEDED", "POLICY_VIOLATION", "BAD_REQUEST"]);
-
-async function usableFallback(
-  { deps }: Engine,
-  target: ModelTarget,
-  call: ClientCall,
-  name: string,
-): Promise<UpstreamCandidate | null> {
-  const resolved = await deps.resolveModel(target.workspace, name);
-  if (!resolved || resolved.model.spec.enabled === false) return null;
-  const candidate = candidateOf(resolved);
-  return speaks(candidate.provider, call.dialect) ? candidate : null;
 }
 
 /** Writes the last model's failure to the caller. */
@@ -261,15 +226,6 @@ function refuse(engine: Engine, passage: Passage, down: Downstream, target: Mode
   };
   if (told.status >= 500) deps.log.error({ ...fields, error: told.cause ?? told }, "a model request failed");
 }
-
-const leftFields = (left: Failure | GatewayError) =>
-  left instanceof GatewayError
-    ? { code: left.code }
-    : {
-        model: left.candidate.resolved.model.name,
-        status: left.collected?.status ?? null,
-        code: left.error?.code ?? null,
-      };
 
 function upstreamOf(candidate: UpstreamCandidate, upstreams: Upstreams, deps: ModelGatewayDeps): Upstream {
   const { local } = candidate.provider;

@@ -1,4 +1,5 @@
 /** What the engine is told about a model and its surroundings. Plain data: whoever wires it reads the store. */
+import type { BalanceRules } from "../contract/model-balance.ts";
 import type { CacheRules } from "../contract/model-cache.ts";
 import type { ModelPrices } from "../contract/model-prices.ts";
 
@@ -43,6 +44,8 @@ export interface ResolvedModel {
   /** Null when the model names none. */
   connection: ProviderConnection | null;
   policies: readonly PolicyRecord[];
+  /** Requests are divided between this model and others. */
+  balance?: BalanceRules | undefined;
   /** Answers are kept for requests that are the same. */
   cache?: CacheRules | undefined;
   /** Prices of this model; the price book's when absent. */

@@ -8,14 +8,15 @@ import type { Downstream } from "../http/downstream.ts";
 import { admitRequest } from "./admission.ts";
 import { type AnswerCache, AnswerRecorder, type CacheUse, keptUpstream, useCache } from "./answer-cache.ts";
 import { openAnswer, streamFailure } from "./answer-writer.ts";
+import type { Visit } from "./balance/health.ts";
 import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
 import { type ExchangeJudge, type ExchangeResult, ModelExchange, type OpenedBody } from "./exchange.ts";
 import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
 import type { ModelTarget, ResolvedModel } from "./model-records.ts";
 import type { ModelUsage } from "./model-usage.ts";
 import { costNanoUsd } from "./price-book.ts";
-import { NO_USAGE } from "./providers/token-usage.ts";
-import { judge, type RetryVerdict } from "./retry.ts";
+import { NO_USAGE, type TokenUsage } from "./providers/token-usage.ts";
+import { isTrouble, judge, type RetryVerdict } from "./retry.ts";
 import { OUTPUT_RESERVE_DEFAULT, type Reservation } from "./token-budget.ts";
 import { baseUrlOf, type UpstreamCandidate, type UpstreamRequest, upstreamRequest } from "./upstream-request.ts";
 import { providerFailure, type Upstream, type Upstreams } from "./upstreams.ts";
@@ -46,12 +47,22 @@ export interface Failure {
   error: GatewayError | null;
 }
 
+/** How a model is asked. */
+export interface Turn {
+  /** Another model is asked if this one fails. */
+  hasNext: boolean;
+  /** False: a failure leads to the next model at once. Default true. */
+  retries?: boolean;
+  /** Told how the model did. */
+  visit?: Visit;
+}
+
 interface Attempt {
   call: ClientCall;
   candidate: UpstreamCandidate;
   upstream: Upstream;
   request: UpstreamRequest;
-  hasNext: boolean;
+  turn: Turn;
   /** Counted from one, at this model. */
   number: number;
   meter: UsageMeter;
@@ -79,6 +90,8 @@ export class Passage {
   /** The model that was asked: the first that is tried. */
   #asked: ResolvedModel | null = null;
   #recorded = false;
+  /** Of the asked model's policies, where several models share its requests. */
+  #reservation: Reservation | null = null;
 
   constructor(engine: PassageEngine, down: Downstream, target: ModelTarget) {
     this.#engine = engine;
@@ -120,11 +133,7 @@ export class Passage {
   }
 
   /** Null when the request is over; otherwise why this model did not serve it, or was not even asked. */
-  async tryModel(
-    asked: ClientCall,
-    candidate: UpstreamCandidate,
-    hasNext: boolean,
-  ): Promise<Failure | GatewayError | null> {
+  async tryModel(asked: ClientCall, candidate: UpstreamCandidate, turn: Turn): Promise<Failure | GatewayError | null> {
     let reservation: Reservation | null = null;
     this.#asked ??= candidate.resolved;
     try {
@@ -139,7 +148,7 @@ export class Passage {
         : (recorder?.record(provider) ?? provider);
       for (let number = 1; ; number += 1) {
         const meter = new UsageMeter(request.dialect);
-        const attempt = { call, candidate, upstream, request, hasNext, number, meter, reservation, cached, recorder };
+        const attempt = { call, candidate, upstream, request, turn, number, meter, reservation, cached, recorder };
         const failed = await this.#send(attempt);
         if (!failed) return null;
         const verdict = this.#judge(attempt, failed.collected, isHopeless(failed.error));
@@ -157,6 +166,15 @@ export class Passage {
       // Attempts that used tokens have already settled; the rest of the reservation is released.
       if (reservation) await reservation.release();
     }
+  }
+
+  /** Checks the policies of the asked model once, whichever models then serve the request. */
+  async admitForAll(call: ClientCall, candidate: UpstreamCandidate): Promise<void> {
+    if (candidate.resolved.policies.length > 0) this.#reservation = await this.#admit(call, candidate);
+  }
+
+  async releaseForAll(): Promise<void> {
+    await this.#reservation?.release();
   }
 
   #admit(call: ClientCall, { resolved }: UpstreamCandidate): Promise<Reservation | null> {
@@ -199,6 +217,7 @@ export class Passage {
     const result = await exchange.run();
     this.#current = null;
     this.#begun = exchange.begun;
+    if (attempt.turn.visit && !attempt.cached?.found) this.#judgeModel(attempt.turn.visit, result);
     switch (result.kind) {
       case "delivered":
         return null;
@@ -218,11 +237,28 @@ export class Passage {
     }
   }
 
+  /** Tells the balance how the model did; a caller that went away is no failure. */
+  #judgeModel(visit: Visit, result: ExchangeResult): void {
+    if (result.kind === "aborted") {
+      if (result.sent && this.#firstByteMs === null) visit.abandoned(this.#engine.deps.clock.now() - this.#startedAtMs);
+      return;
+    }
+    const failed =
+      result.kind === "delivered"
+        ? isTrouble(this.#status) || this.#body?.pipe.broke
+        : result.kind !== "collected" || result.status < 400 || isTrouble(result.status);
+    if (failed) visit.failed(result.kind === "collected" ? result.headers : []);
+    else visit.succeeded();
+  }
+
   #judgeOf(attempt: Attempt): ExchangeJudge {
     const { labelsOf, cacheLabels, cache, deps } = this.#engine;
-    const { candidate, request, meter, cached, recorder } = attempt;
+    const { candidate, request, meter, cached, recorder, turn } = attempt;
+    const askedAtMs = deps.clock.now();
     return {
       collects: (status, headers) => {
+        // Errors come sooner than answers: a model that fails must not look like a fast one.
+        if (status < 300 && !cached?.found) turn.visit?.began(deps.clock.now() - askedAtMs);
         this.#firstByteMs ??= deps.clock.now() - this.#startedAtMs;
         // A refused key is the platform's trouble, not the caller's; a redirect would take the key elsewhere.
         if (status === 401 || (status >= 300 && status < 400)) return true;
@@ -260,13 +296,15 @@ export class Passage {
   }
 
   #judge(
-    { number, hasNext }: Attempt,
+    { number, turn }: Attempt,
     answer: { status: number; headers: readonly string[] } | null,
     hopeless = false,
   ): RetryVerdict {
     const { limits, random, deps } = this.#engine;
     const { status, headers } = answer ?? { status: null, headers: [] };
-    return judge({ status, hopeless, headers, attempts: number, hasNext }, limits.retry, deps.clock.now(), random);
+    const { hasNext, retries = true } = turn;
+    const rules = retries ? limits.retry : { ...limits.retry, retriesMax: 0 };
+    return judge({ status, hopeless, headers, attempts: number, hasNext }, rules, deps.clock.now(), random);
   }
 
   #pause(delayMs: number): Promise<void> {
@@ -298,8 +336,15 @@ export class Passage {
     this.#recorded = true;
     this.#tell("record", attempt, outcome, metered);
     const { usage } = metered;
-    if (!attempt.reservation || usage === NO_USAGE) return null;
-    return attempt.reservation.settle({ input: usage.inputTokens, output: usage.outputTokens }).catch((error) => {
+    if (usage === NO_USAGE) return null;
+    const { reservation } = attempt;
+    if (!this.#reservation) return reservation && this.#settle(reservation, usage);
+    const held = reservation ? [this.#reservation, reservation] : [this.#reservation];
+    return Promise.all(held.map((one) => this.#settle(one, usage))).then(() => undefined);
+  }
+
+  #settle(reservation: Reservation, { inputTokens, outputTokens }: TokenUsage): Promise<void> {
+    return reservation.settle({ input: inputTokens, output: outputTokens }).catch((error) => {
       const { requestId } = this.#target;
       this.#engine.deps.log.error({ error, requestId }, "a token reservation was not settled");
     });

@@ -18,6 +18,9 @@ const PASSING = new Set([408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 
 /** Trouble with the account or the key: another model may have a better one. */
 const ACCOUNT = new Set([401, 402, 403]);
 
+/** The provider failed, not the request. */
+export const isTrouble = (status: number): boolean => PASSING.has(status) || ACCOUNT.has(status);
+
 export type RetryVerdict = { do: "deliver" } | { do: "retry"; delayMs: number } | { do: "next" };
 
 export interface Failed {

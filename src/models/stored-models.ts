@@ -1,5 +1,6 @@
 /** Models with their connections and policies, read from the store and cached until they change. */
 
+import { modelBalance } from "../contract/model-balance.ts";
 import { modelCache } from "../contract/model-cache.ts";
 import { modelPrices } from "../contract/model-prices.ts";
 import { restoreSecrets } from "../contract/secret-fields.ts";
@@ -47,6 +48,7 @@ export function createStoredModels(store: Store): StoredModels {
     if (!home) return null;
     const prices = modelPrices.safeParse(spec.prices);
     const cache = modelCache.safeParse(spec.cache);
+    const balance = modelBalance.safeParse(spec.balance);
     return {
       model: { name, spec: spec as ModelRecord["spec"] },
       ledger: { accountId: home.accountId, modelUid: resource.uid },
@@ -54,6 +56,7 @@ export function createStoredModels(store: Store): StoredModels {
       policies: policies.map(policyOf),
       ...(prices.success ? { prices: prices.data } : {}),
       ...(cache.success ? { cache: cache.data } : {}),
+      ...(balance.success ? { balance: balance.data } : {}),
     };
   }
 

@@ -112,6 +112,33 @@ await onEachDatabase("models, policies and connections", ({ call, make, store, u
     assert.equal((await call("DELETE", "/models/main-model")).status, 200);
   });
 
+  test("a balance names other models that exist, each once, and weights within bounds", async () => {
+    await make("/models", "member-model", { runtime: { type: "mock" } });
+    const balance = { weight: 0, strategy: "latency", models: [{ name: "member-model", weight: 3 }] };
+    const made = await make("/models", "divided", { balance });
+    assert.deepEqual(made.spec.balance, balance);
+    assert.equal(made.status, "DEPLOYED", "a model whose own weight is 0 needs no connection");
+    assert.equal((await call("DELETE", "/models/member-model")).status, 409);
+    const wrong: [unknown, RegExp][] = [
+      [[], /^spec\.balance\.models: /],
+      [[{ name: "nobody" }], /^spec\.balance\.models\[0\]\.name: /],
+      [[{ name: "member-model" }, { name: "divided" }], /^spec\.balance\.models\[1\]\.name: names the model itself/],
+      [
+        [{ name: "member-model" }, { name: "member-model" }],
+        /^spec\.balance\.models\[1\]\.name: names 'member-model' a second time/,
+      ],
+      [[{ name: "member-model", weight: 0 }], /^spec\.balance\.models\[0\]\.weight: /],
+    ];
+    for (const [models, message] of wrong) {
+      const body = { metadata: { name: "divided" }, spec: { balance: { models } } };
+      const told = await call("PUT", "/models/divided", { body });
+      assert.equal(told.status, 400, JSON.stringify(models));
+      assert.match(told.body.message, message);
+    }
+    assert.equal((await call("DELETE", "/models/divided")).status, 200);
+    assert.equal((await call("DELETE", "/models/member-model")).status, 200);
+  });
+
   test("a model that is switched off is DEACTIVATED", async () => {
     const made = await make("/models", "off", { enabled: false, runtime: { type: "mock" } });
     assert.equal(made.status, "DEACTIVATED");

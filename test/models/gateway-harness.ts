@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Registry } from "prom-client";
+import type { BalanceRules } from "../../src/contract/model-balance.ts";
 import type { CacheRules } from "../../src/contract/model-cache.ts";
 import type { ModelPrices } from "../../src/contract/model-prices.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
@@ -31,6 +32,7 @@ export interface TestModel {
   policies?: PolicyRecord[];
   prices?: ModelPrices;
   cache?: CacheRules;
+  balance?: BalanceRules;
   enabled?: boolean;
 }
 
@@ -168,6 +170,7 @@ function resolvedOf(name: string, model: TestModel): ResolvedModel {
     policies: policies ?? [],
     prices,
     cache,
+    balance: model.balance,
   };
 }
 

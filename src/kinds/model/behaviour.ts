@@ -1,4 +1,5 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
+import type { BalanceRules } from "../../contract/model-balance.ts";
 import type { Behaviour } from "../port.ts";
 import { servedAtOnce } from "../workload/behaviour.ts";
 import { model } from "./kind.ts";
@@ -9,7 +10,11 @@ export const modelBehaviour: Behaviour = {
     spec.enabled ??= true;
     const { call, current, deps } = context;
     if (call.role !== "admin") keepEndpoint(spec, current?.spec ?? {});
-    checkFallbacks((spec.fallbacks ?? []) as string[], metadata.name);
+    const balance = spec.balance as BalanceRules | undefined;
+    checkOthers((spec.fallbacks ?? []) as string[], (index) => `spec.fallbacks[${index}]`, metadata.name);
+    const members = (balance?.models ?? []).map(({ name }) => name);
+    checkOthers(members, (index) => `spec.balance.models[${index}].name`, metadata.name);
+    if (balance?.weight === 0) return;
     if (spec.enabled === false || ((spec.integrationConnections ?? []) as string[]).length > 0) return;
     const problem = deps.providers.problemOf({ name: metadata.name ?? "", spec }, null);
     if (problem === null) return;
@@ -36,9 +41,9 @@ const endpointOf = ({ runtime }: Record<string, unknown>): unknown =>
   (runtime as { endpointName?: unknown } | undefined)?.endpointName;
 
 /** Refuses duplicates and the model itself: each model is called once, so a repeated name would never be tried. */
-function checkFallbacks(names: readonly string[], own: unknown): void {
+function checkOthers(names: readonly string[], path: (index: number) => string, own: unknown): void {
   for (const [index, name] of names.entries()) {
-    if (name === own) throw invalidField(`spec.fallbacks[${index}]`, "names the model itself");
-    if (names.indexOf(name) < index) throw invalidField(`spec.fallbacks[${index}]`, `names '${name}' a second time`);
+    if (name === own) throw invalidField(path(index), "names the model itself");
+    if (names.indexOf(name) < index) throw invalidField(path(index), `names '${name}' a second time`);
   }
 }

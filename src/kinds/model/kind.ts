@@ -1,6 +1,7 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import { modelBalance } from "../../contract/model-balance.ts";
 import { modelCache } from "../../contract/model-cache.ts";
 import { modelPrices } from "../../contract/model-prices.ts";
 import * as workload from "../workload/spec.ts";
@@ -36,13 +37,21 @@ export const model = defineKind({
         generation: fields.generation,
       })
       .optional(),
+    balance: modelBalance
+      .optional()
+      .describe("Divides requests between this model and others, and leaves out those that fail."),
     cache: modelCache.optional().describe("Answers are kept in memory, for requests that are byte for byte the same."),
     prices: modelPrices
       .optional()
       .describe("What the provider charges, in USD per million tokens; default the price book's."),
     sandbox: z.boolean().optional(),
   }),
-  references: [workload.policies, workload.connections, { path: "spec.fallbacks[]", kind: "model" }],
+  references: [
+    workload.policies,
+    workload.connections,
+    { path: "spec.fallbacks[]", kind: "model" },
+    { path: "spec.balance.models[].name", kind: "model" },
+  ],
   revisions: true,
   initialStatus: "DEPLOYED",
   paged: true,

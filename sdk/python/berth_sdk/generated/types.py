@@ -1492,11 +1492,28 @@ class ModelInputSpec(TypedDict):
     fallbacks: NotRequired[List[str]]
     flavors: NotRequired[List[ModelInputSpecFlavors]]
     runtime: NotRequired[ModelInputSpecRuntime]
+    #: Divides requests between this model and others, and leaves out those that fail.
+    balance: NotRequired[ModelInputSpecBalance]
     #: Answers are kept in memory, for requests that are byte for byte the same.
     cache: NotRequired[ModelInputSpecCache]
     #: What the provider charges, in USD per million tokens; default the price book's.
     prices: NotRequired[ModelInputSpecPrices]
     sandbox: NotRequired[bool]
+
+
+class ModelInputSpecBalance(TypedDict):
+    #: `weighted` (the default) divides requests by weight; `latency` prefers the model that begins to answer soonest.
+    strategy: NotRequired[Literal["weighted", "latency"]]
+    #: Weight of this model's own provider; default 1. With 0 only the models of the list are asked.
+    weight: NotRequired[float]
+    models: List[ModelInputSpecBalanceModels]
+
+
+class ModelInputSpecBalanceModels(TypedDict):
+    #: A model of the workspace.
+    name: str
+    #: Default 1.
+    weight: NotRequired[float]
 
 
 class ModelInputSpecCache(TypedDict):

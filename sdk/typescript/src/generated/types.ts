@@ -3152,6 +3152,19 @@ export interface ModelInput {
       organization?: string | undefined;
       generation?: "mk2" | "mk3" | undefined;
     } | undefined;
+    /** Divides requests between this model and others, and leaves out those that fail. */
+    balance?: {
+      /** `weighted` (the default) divides requests by weight; `latency` prefers the model that begins to answer soonest. */
+      strategy?: "weighted" | "latency" | undefined;
+      /** Weight of this model's own provider; default 1. With 0 only the models of the list are asked. */
+      weight?: number | undefined;
+      models: {
+        /** A model of the workspace. */
+        name: string;
+        /** Default 1. */
+        weight?: number | undefined;
+      }[];
+    } | undefined;
     /** Answers are kept in memory, for requests that are byte for byte the same. */
     cache?: {
       /** How long an answer is given again. */
@@ -3216,6 +3229,19 @@ export interface ModelRecord {
       endpointName?: string | undefined;
       organization?: string | undefined;
       generation?: "mk2" | "mk3" | undefined;
+    } | undefined;
+    /** Divides requests between this model and others, and leaves out those that fail. */
+    balance?: {
+      /** `weighted` (the default) divides requests by weight; `latency` prefers the model that begins to answer soonest. */
+      strategy?: "weighted" | "latency" | undefined;
+      /** Weight of this model's own provider; default 1. With 0 only the models of the list are asked. */
+      weight?: number | undefined;
+      models: {
+        /** A model of the workspace. */
+        name: string;
+        /** Default 1. */
+        weight?: number | undefined;
+      }[];
     } | undefined;
     /** Answers are kept in memory, for requests that are byte for byte the same. */
     cache?: {
@@ -3282,6 +3308,19 @@ export interface ModelUpdate {
       endpointName?: string | undefined;
       organization?: string | undefined;
       generation?: "mk2" | "mk3" | undefined;
+    } | undefined;
+    /** Divides requests between this model and others, and leaves out those that fail. */
+    balance?: {
+      /** `weighted` (the default) divides requests by weight; `latency` prefers the model that begins to answer soonest. */
+      strategy?: "weighted" | "latency" | undefined;
+      /** Weight of this model's own provider; default 1. With 0 only the models of the list are asked. */
+      weight?: number | undefined;
+      models: {
+        /** A model of the workspace. */
+        name: string;
+        /** Default 1. */
+        weight?: number | undefined;
+      }[];
     } | undefined;
     /** Answers are kept in memory, for requests that are byte for byte the same. */
     cache?: {
