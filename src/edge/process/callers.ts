@@ -2,12 +2,12 @@
  * Callers and their permissions as the owner told them, kept until any identity changes. A credential is looked at again
  * after a while also without a change, so that the owner hears that it is in use.
  */
+import { createHash } from "node:crypto";
 import type { GatewayDeps, Principal } from "../../gateway/deps.ts";
 import { type Clock, SECOND_MS } from "../../lib/time/clock.ts";
-import type { KnownCaller } from "../messages.ts";
 import type { Ask } from "./questions.ts";
 
-/** Cached callers and permissions, to bound memory. A full cache is emptied. */
+/** Cached callers, permissions and refusals, to bound memory. A full cache is emptied. */
 const CACHE_MAX = 10_000;
 /** The owner writes times of last use once a minute. */
 const LOOK_AGAIN_MS = 30 * SECOND_MS;
@@ -23,7 +23,9 @@ export interface Callers extends Pick<GatewayDeps, "authenticate" | "authorize">
 }
 
 export function createCallers(ask: Ask, clock: Clock): Callers {
-  const callers = new Map<string, { principal: TokenPrincipal | null; untilMs: number }>();
+  const callers = new Map<string, { principal: TokenPrincipal; untilMs: number }>();
+  /** By hash, apart from callers: anybody can send many long texts, and must not push callers out of the cache. */
+  const refusedUntilMs = new Map<string, number>();
   const permissions = new Map<string, boolean>();
   const keep = <T>(cache: Map<string, T>, key: string, value: T): void => {
     if (cache.size >= CACHE_MAX) cache.clear();
@@ -31,16 +33,25 @@ export function createCallers(ask: Ask, clock: Clock): Callers {
   };
 
   async function recognise(token: string): Promise<TokenPrincipal | null> {
+    const hash = createHash("sha256").update(token).digest("base64");
+    if ((refusedUntilMs.get(hash) ?? 0) > clock.now()) return null;
     const { value, fresh } = await ask("caller", { token });
-    const principal = value && { ...value.principal, token };
-    if (fresh) keep(callers, token, { principal, untilMs: endOf(value, clock.now()) });
+    const nowMs = clock.now();
+    if (value === null) {
+      if (fresh) keep(refusedUntilMs, hash, nowMs + REFUSAL_MS);
+      return null;
+    }
+    const principal = { ...value.principal, token };
+    if (fresh) keep(callers, token, { principal, untilMs: Math.min(value.untilMs, nowMs + LOOK_AGAIN_MS) });
     return principal;
   }
 
   return {
     authenticate(token) {
       const known = callers.get(token);
-      return known && known.untilMs > clock.now() ? known.principal : recognise(token);
+      if (known && known.untilMs > clock.now()) return known.principal;
+      callers.delete(token);
+      return recognise(token);
     },
     authorize(principal, { workspace, kind, kept = null }) {
       const { token } = principal as TokenPrincipal;
@@ -54,10 +65,8 @@ export function createCallers(ask: Ask, clock: Clock): Callers {
     },
     forget() {
       callers.clear();
+      refusedUntilMs.clear();
       permissions.clear();
     },
   };
 }
-
-const endOf = (known: KnownCaller | null, nowMs: number): number =>
-  known === null ? nowMs + REFUSAL_MS : Math.min(known.untilMs, nowMs + LOOK_AGAIN_MS);

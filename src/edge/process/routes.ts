@@ -23,7 +23,7 @@ export function createRoutes(ask: Ask): Routes {
   const entries = new Map<string, KnownRoute>();
   const uids = new Map<string, string>();
 
-  async function load(target: Target, key: string): Promise<KnownRoute | null> {
+  async function load(target: Target, key: string | null): Promise<KnownRoute | null> {
     const { value, fresh } = await ask("route", target);
     if (value === null || !fresh) return value;
     if (uids.size >= ENTRIES_MAX || entries.size >= ENTRIES_MAX) {
@@ -31,14 +31,14 @@ export function createRoutes(ask: Ask): Routes {
       uids.clear();
     }
     entries.set(value.workload.uid, value);
-    uids.set(key, value.workload.uid);
+    if (key !== null) uids.set(key, value.workload.uid);
     return value;
   }
 
   return {
     resolve(target) {
       const key = keyOf(target);
-      const uid = uids.get(key);
+      const uid = key === null ? undefined : uids.get(key);
       const known = uid === undefined ? undefined : entries.get(uid);
       return known ? known.workload : load(target, key).then((found) => found?.workload ?? OWNERS);
     },
@@ -57,7 +57,12 @@ export function createRoutes(ask: Ask): Routes {
   };
 }
 
-const keyOf = (target: Target): string => JSON.stringify(Object.values(target));
+/**
+ * Null for an address that is asked for each time. The path of a trigger is a client's text of any length, and leads
+ * elsewhere when another workload claims a longer part of it: the workload that had it does not change by that.
+ */
+const keyOf = (target: Target): string | null =>
+  target.by === "trigger" ? null : JSON.stringify(Object.values(target));
 
 /** Stands for every workload whose requests the owner serves, and for addresses without a workload. */
 const OWNERS: Workload = {
