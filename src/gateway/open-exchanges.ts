@@ -1,8 +1,8 @@
 /**
  * Requests and streams that are open. Each holds two connections and, when its client does not read, some of the
- * workload's answer, so their number is limited: workspaces share the server, callers share their workspace. Callers
- * without credentials share the workload that they use, by their address, apart from the workspace's own people and
- * programs.
+ * workload's answer, so their number is limited: workspaces share the server, callers share their workspace. Strangers,
+ * who have no credentials, share the workload that they use, by their address, apart from the workspace's own people and
+ * programs; and all strangers together share a part of the server, so that callers with credentials find the rest.
  */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { FairShares, type Refusal } from "../lib/fair-shares.ts";
@@ -11,6 +11,9 @@ import type { Admitted } from "./admit.ts";
 import type { GatewayLimits } from "./limits.ts";
 
 type OpenMax = GatewayLimits["openMax"];
+/** Part of the server's places that strangers get. */
+const STRANGERS = 3 / 4;
+
 type Entering = Pick<Admitted, "workload" | "principal">;
 
 /**
@@ -29,13 +32,17 @@ export function sharesOf(max: OpenMax, processes: number): { edge: OpenMax; owne
 
 export class OpenExchanges {
   readonly #max: OpenMax;
+  /** By workspace, and by the strangers of a workspace. */
   readonly #server: FairShares;
+  /** By network. One network gets as much of the whole server as of one workload. */
+  readonly #strangers: FairShares;
   /** By workspace, and by public workload. */
   readonly #places = new Map<string, FairShares>();
 
   constructor(max: OpenMax) {
     this.#max = max;
     this.#server = new FairShares(max.server);
+    this.#strangers = new FairShares(Math.ceil(max.server * STRANGERS), max.workspace);
   }
 
   get total(): number {
@@ -44,37 +51,59 @@ export class OpenExchanges {
 
   /** Whether one more exchange may begin. */
   hasRoom(entering: Entering, address: string): boolean {
-    const { places, member } = this.#placesFor(entering, address);
-    return this.#server.refusalFor(entering.workload.workspace) === null && places.refusalFor(member) === null;
+    return this.#wantedBy(entering, address).every(({ places, member }) => places.refusalFor(member) === null);
   }
 
   /** Returns what must be called at the end of the exchange. `address` is the client's. */
   enter(entering: Entering, address: string): () => void {
-    const { workspace } = entering.workload;
-    if (this.#server.enter(workspace) !== null)
-      throw new GatewayError("OVERLOADED", "The server has as many requests open as it takes.", RETRY);
-    const { places, key, member, what } = this.#placesFor(entering, address);
-    const refusal = places.enter(member);
-    if (refusal !== null) {
-      this.#server.leave(workspace);
+    const wanted = this.#wantedBy(entering, address);
+    for (const { places, member, what } of wanted) {
+      const refusal = places.refusalFor(member);
+      if (refusal === null) continue;
+      if (what === "server" && refusal !== "member")
+        throw new GatewayError("OVERLOADED", "The server has as many requests open as it takes.", RETRY);
       throw new GatewayError("RATE_LIMITED", reasonOf(refusal, places, what, this.#max.isShare ?? false), RETRY);
     }
-    this.#places.set(key, places);
+    for (const { places, member, key } of wanted) {
+      places.enter(member);
+      if (key !== null) this.#places.set(key, places);
+    }
     return () => {
-      this.#server.leave(workspace);
-      places.leave(member);
-      if (places.total === 0 && this.#places.get(key) === places) this.#places.delete(key);
+      for (const { places, member, key } of wanted) {
+        places.leave(member);
+        if (key !== null && places.total === 0 && this.#places.get(key) === places) this.#places.delete(key);
+      }
     };
   }
 
-  #placesFor({ workload, principal }: Entering, address: string) {
-    const isPublic = principal === null || principal.method === "public";
-    const key = isPublic ? `public ${workload.uid}` : `workspace ${workload.workspace}`;
-    const member = isPublic ? clientNetwork(address) : principal.id;
+  /** Every place that the exchange needs. */
+  #wantedBy({ workload, principal }: Entering, address: string): Wanted[] {
+    const { workspace, uid } = workload;
     const { workspace: max, caller } = this.#max;
-    const places = this.#places.get(key) ?? new FairShares(max, isPublic ? max : caller);
-    return { places, key, member, what: isPublic ? "workload" : "workspace" };
+    const at = (key: string, memberMax: number): FairShares => this.#places.get(key) ?? new FairShares(max, memberMax);
+    if (principal !== null && principal.method !== "public") {
+      const key = `workspace ${workspace}`;
+      return [
+        { places: this.#server, member: workspace, key: null, what: "server" },
+        { places: at(key, caller), member: principal.id, key, what: "workspace" },
+      ];
+    }
+    const key = `public ${uid}`;
+    const network = clientNetwork(address);
+    return [
+      { places: this.#server, member: `public ${workspace}`, key: null, what: "server" },
+      { places: this.#strangers, member: network, key: null, what: "server" },
+      { places: at(key, max), member: network, key, what: "workload" },
+    ];
   }
+}
+
+interface Wanted {
+  places: FairShares;
+  member: string;
+  /** Under which the places are kept while anybody has one; null for those of the server. */
+  key: string | null;
+  what: "server" | "workspace" | "workload";
 }
 
 const RETRY = { headers: { "retry-after": "1" } };

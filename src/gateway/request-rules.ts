@@ -3,7 +3,9 @@
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import type { HeaderRules } from "../http/header-rules.ts";
+import { lowerName } from "../http/http1/header-name.ts";
 import type { WorkloadRoute } from "../http/route.ts";
+import { clientAddress } from "../lib/network/proxies.ts";
 import type { Admitted } from "./admit.ts";
 import type { GatewayDeps, Workload } from "./deps.ts";
 import type { ExchangeLimits } from "./forward.ts";
@@ -13,6 +15,14 @@ import { STICKY_TTL_MAX_SECONDS } from "./pick-revision.ts";
 export function isSecure(rules: HeaderRules, down: Downstream): boolean {
   if (down.secure) return true;
   return down.fromNetwork && down.header("x-forwarded-proto") === "https" && rules.proxies.include(down.remoteAddress);
+}
+
+/** Where the client is: the other end of the connection, or what the operator's proxies say of it. */
+export function addressOf(rules: HeaderRules, { remoteAddress, fromNetwork, rawHeaders }: Downstream): string {
+  if (!fromNetwork || !rules.proxies.include(remoteAddress)) return remoteAddress;
+  // A proxy may add a field of its own behind the client's.
+  const hops = rawHeaders.filter((_, at) => at % 2 === 1 && lowerName(rawHeaders[at - 1] ?? "") === "x-forwarded-for");
+  return clientAddress(remoteAddress, hops.length > 0 ? hops.join(",") : undefined, rules.proxies);
 }
 
 export function cookieFor(

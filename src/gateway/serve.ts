@@ -24,6 +24,7 @@ import { throughPort } from "./port-path.ts";
 import { answerPreflight, isPreflight } from "./preflight.ts";
 import { metadataFor } from "./protected-resource.ts";
 import {
+  addressOf,
   cookieFor,
   isSecure,
   limitsFor,
@@ -74,7 +75,7 @@ export async function serve(
     const { onward } = context.deps;
     if (onward !== undefined && (by !== false || !canServe(context, down, admitted)))
       return handOn(context, down, onward, requestId);
-    const leave = context.open.enter(admitted, down.remoteAddress);
+    const leave = context.open.enter(admitted, addressOf(context.forwarding.rules, down));
     const begun = { startedAtMs, startedMs, requestId, admitted, method, leave };
     call = { ...begun, prefix, pagePrefix, revision: null, heldMs: null };
     if (by === false) await pass(context, down, entered, call, requestId);
@@ -140,8 +141,8 @@ async function pass(
 }
 
 /** Whether an edge process serves this request: it has room, and the workload answers and not the platform. */
-const canServe = ({ deps, open }: ServeContext, down: Downstream, admitted: Admitted): boolean =>
-  open.hasRoom(admitted, down.remoteAddress) && ownEndpointOf(deps, down, admitted) === null;
+const canServe = ({ deps, open, forwarding }: ServeContext, down: Downstream, admitted: Admitted): boolean =>
+  open.hasRoom(admitted, addressOf(forwarding.rules, down)) && ownEndpointOf(deps, down, admitted) === null;
 
 /** The instance that serves the request; null where an edge process has none that is ready. */
 async function leaseFor(

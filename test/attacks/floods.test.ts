@@ -61,6 +61,23 @@ inBothLanes("a flood of WebSockets from one address leaves room for others at a 
   assert.match(await open(SOMEBODY), /^HTTP\/1\.1 101 /);
 });
 
+inBothLanes("visitors behind a proxy are told apart by what the proxy says, not by what they say", async (start) => {
+  await using upstream = await webSockets();
+  const openMax = { server: MAX * 4, workspace: MAX, caller: MAX };
+  const options = { workloads: WORKLOADS, limits: { openMax }, trustProxy: true };
+  await using gw = await start({ upstream: upstream.port, ...options });
+  using people = crowd();
+  const open = (forged: string, told: string) => {
+    const fields = `X-Forwarded-For: ${forged}\r\nX-Forwarded-For: ${told}\r\n`;
+    return people.send(gw.port, ask("/ws/agents/public/x", AS_WEBSOCKET + fields));
+  };
+  const attack = (at: number) => open(`192.0.2.${at}`, "203.0.113.1");
+  for (let at = 0; at < CALM; at += 1) assert.match(await attack(at % 250), /^HTTP\/1\.1 101 /);
+  assert.match(await open("203.0.113.1", "198.51.100.1"), /^HTTP\/1\.1 101 /);
+  assert.match(await attack(251), /^HTTP\/1\.1 429 .*its share/is);
+  assert.match(await open("203.0.113.1", "198.51.100.1"), /^HTTP\/1\.1 101 /);
+});
+
 inBothLanes("a flood of one workspace's own requests leaves room for other workspaces", async (start) => {
   await using upstream = await webSockets();
   const openMax = { server: MAX, workspace: MAX, caller: MAX };
