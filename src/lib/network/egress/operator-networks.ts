@@ -20,7 +20,8 @@ export function parseRoute(cidr: string, path: string): VpcRoute {
   const range = parseRange(cidr, path);
   if (!isRoutableRange(range))
     throw new RuleProblem(path, `'${cidr}' is a range that no workload reaches, such as loopback or link-local`);
-  return { ...range, cidr };
+  const [address = ""] = cidr.split("/");
+  return { ...range, cidr: `${address}/${range.prefix}` };
 }
 
 /** Whether the operator lets VPCs of the workspace have the route. */

@@ -13,7 +13,7 @@ export interface WorkloadVpc {
 }
 
 export interface VpcRoute extends NetworkRange {
-  /** As written: `10.20.0.0/16`. */
+  /** For the packet filter: `10.20.0.0/16`. The prefix is the number that was judged; nft reads `/016` as octal. */
   cidr: string;
 }
 
