@@ -4,7 +4,7 @@ import { type ClientHello, HELLO_BYTES_MAX, readClientHello } from "./client-hel
 
 export type FirstFlight =
   | { protocol: "tls"; hello: ClientHello; bytes: Buffer }
-  /** "unclear": TLS whose first message cannot be read, though a server may read it. */
+  /** "unclear": TLS or HTTP whose beginning cannot be read, though a server may read it. */
   | { protocol: "http" | "other" | "unclear"; bytes: Buffer }
   /** The client ended without a byte, or broke off. */
   | { protocol: "none"; bytes: Buffer };
@@ -41,13 +41,32 @@ export function firstFlight(client: Duplex, head: Buffer): Promise<FirstFlight> 
 /** Of a handshake, or of an alert or a change of cipher before it, which servers skip. */
 const isTlsRecord = ([type = 0, version]: Buffer): boolean => type >= 20 && type <= 22 && version === 3;
 
+/**
+ * The hello of SSLv2, by which servers of old also begin TLS: a length with the highest bit set, CLIENT-HELLO, and
+ * version 0.2 or 3.x. It cannot tell a host. Null when more bytes are needed.
+ */
+function isOldHello(bytes: Buffer): boolean | null {
+  const [length = 0, , type = 1, major = 3, minor = 2] = bytes;
+  if (length < 0x80 || type !== 1 || !(major === 3 || (major === 0 && minor === 2))) return false;
+  return bytes.length < 5 ? null : true;
+}
+
+/** Servers skip empty lines before a request. */
+function requestStart(bytes: Buffer): string {
+  const at = bytes.findIndex((byte) => byte !== 13 && byte !== 10);
+  return at < 0 ? "" : bytes.toString("latin1", at, at + 33);
+}
+
 /** Null when more bytes are needed. */
 function classify(bytes: Buffer): FirstFlight | null {
   const hello = readClientHello(bytes);
   if (hello === "more") return bytes.length > HELLO_BYTES_MAX ? { protocol: "unclear", bytes } : null;
   if (hello !== "other") return { protocol: "tls", hello, bytes };
-  if (isTlsRecord(bytes)) return { protocol: "unclear", bytes };
-  const start = bytes.toString("latin1", 0, 33);
+  const isOld = isOldHello(bytes);
+  if (isOld === null) return null;
+  if (isOld || isTlsRecord(bytes)) return { protocol: "unclear", bytes };
+  const start = requestStart(bytes);
   if (METHOD_AND_SPACE.test(start)) return { protocol: "http", bytes };
-  return MAYBE_METHOD.test(start) ? null : { protocol: "other", bytes };
+  if (start !== "" && !MAYBE_METHOD.test(start)) return { protocol: "other", bytes };
+  return bytes.length > HELLO_BYTES_MAX ? { protocol: "unclear", bytes } : null;
 }

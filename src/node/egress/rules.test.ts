@@ -111,6 +111,33 @@ describe("TLS in a tunnel", () => {
     assert.equal(Buffer.from(await reader(socket)(/1$/), "latin1").toString("hex"), "15030300020231");
   });
 
+  for (const [what, first] of [
+    // Length, CLIENT-HELLO, version 3.1, 3 bytes of ciphers, no session, 16 bytes of challenge: as OpenSSL sent it.
+    ["SSLv2 that offers TLS", `\x80\x1c\x01\x03\x01\x00\x03\x00\x00\x00\x10\x00\x00\x2f${"c".repeat(16)}`],
+    ["SSLv2", `\x80\x1c\x01\x00\x02\x00\x03\x00\x00\x00\x10\x01\x00\x80${"c".repeat(16)}`],
+    ["HTTP behind empty lines", "\r\n\n\r\nGET / HTTP/1.1\r\nHost: bad.test\r\n\r\n"],
+  ] as const)
+    test(`a first message of ${what} does not pass a list of allowed domains, on any port and in any pieces`, async (t) => {
+      const heard: string[] = [];
+      const port = await listen(
+        t,
+        createServer((socket) => {
+          socket.on("error", () => {});
+          socket.on("data", (chunk) => heard.push(chunk.toString("latin1")));
+        }),
+      );
+      const { tunnel } = await ruledPlace(t, ALLOW);
+      for (const pieces of [[first], [...first]]) {
+        const { head, socket } = await tunnel(`good.test:${port}`);
+        assert.match(head, /^HTTP\/1\.1 200 /);
+        for (const piece of pieces) socket.write(piece, "latin1");
+        socket.end();
+        socket.resume();
+        await once(socket, "close");
+      }
+      assert.deepEqual(heard, []);
+    });
+
   test("an encrypted name is refused with an allow-list; bytes that only look like TLS are no name", async () => {
     const allow = outboundPolicy([{ place: "x", rules: ALLOW }]);
     const deny = outboundPolicy([{ place: "x", rules: DENY }]);
