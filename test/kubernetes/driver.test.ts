@@ -28,6 +28,16 @@ interface PodShape extends KubeObject {
   };
 }
 
+interface Resourced {
+  resources: { limits: Record<string, string>; requests: Record<string, string> };
+}
+
+interface SizedSpec {
+  containers: Resourced[];
+  initContainers: Resourced[];
+  volumes: { name: string; emptyDir?: { sizeLimit?: string } }[];
+}
+
 describe("the Kubernetes driver", { skip: kubernetesMissing ?? false }, () => {
   let cluster: Cluster;
   let one: KubernetesDriver;
@@ -220,6 +230,52 @@ describe("the Kubernetes driver", { skip: kubernetesMissing ?? false }, () => {
     t.after(() => wayOut.destroy());
     const { token, purpose } = doors[0].remote;
     await assert.rejects(enterGate(wayOut, { token, purpose: purpose.replace("platform:", "egress:") }), /refused/);
+  });
+
+  test("the door token of an earlier life opens nothing, and neither does that of a deleted workload", async (t) => {
+    const mine = spec();
+    t.after(() => one.destroy(mine.uid));
+    const enter = async ({ purpose, token }: { purpose: string; token: string }): Promise<void> => {
+      const socket = connect(doorPort, "127.0.0.1").on("error", () => {});
+      t.after(() => socket.destroy());
+      await enterGate(socket, { purpose, token });
+    };
+    const doorOf = async () => {
+      const { output } = await run(await one.create(mine), "cat /run/berth/host/config.json");
+      return JSON.parse(output).doors[0].remote;
+    };
+    const first = await doorOf();
+    await enter(first);
+    await one.destroy(mine.uid);
+    await assert.rejects(enter(first), /refused/);
+    const second = await doorOf();
+    assert.notEqual(second.purpose, first.purpose);
+    await assert.rejects(enter(first), /refused/);
+    await enter(second);
+  });
+
+  test("the files that a pod may write to its machine have a size", async (t) => {
+    const [small, large] = [spec(), spec({ storageMb: 20_000 })];
+    const sizedOf = (uid: string): SizedSpec => {
+      const pod = podOf(uid);
+      assert.ok(pod);
+      return pod.spec as unknown as SizedSpec;
+    };
+    t.after(() => Promise.all([small, large].map(({ uid }) => one.destroy(uid))));
+    for (const [wanted, sizeMb] of [
+      [small, 8192],
+      [large, 20_000],
+    ] as const) {
+      await one.create(wanted);
+      const { containers, initContainers, volumes } = sizedOf(wanted.uid);
+      for (const { resources } of [...containers, ...initContainers])
+        assert.equal(Number(resources.limits["ephemeral-storage"]), sizeMb * 2 ** 20);
+      for (const { name, emptyDir } of volumes) if (emptyDir) assert.ok(emptyDir.sizeLimit, name);
+    }
+    // A change of the other limits does not name it: a running pod keeps the size that it began with.
+    await one.setLimits(small.uid, { memoryMb: 160, cpus: 0.5 });
+    const [container] = sizedOf(small.uid).containers;
+    assert.equal(Number(container?.resources.limits["ephemeral-storage"]), 8192 * 2 ** 20);
   });
 
   test("a workload without a command runs that of its image, as the registry tells", async (t) => {

@@ -28,6 +28,7 @@ import { sendFiles } from "./storage/send-files.ts";
 import { KubeVolumes } from "./storage/volumes.ts";
 import { Doors } from "./workload/doors.ts";
 import { Fleet } from "./workload/fleet.ts";
+import { Lives } from "./workload/lives.ts";
 import { openTokens, type Tokens } from "./workload/tokens.ts";
 
 export interface KubernetesDriverOptions extends KubeSettings {
@@ -114,6 +115,7 @@ export const probeOf = ({ userNamespaces = false }: KubeSettings): Probe => ({
       : ["Root inside a pod is root on its machine, with few capabilities (kube_user_namespaces is off)."]),
     "Whether the cluster's network enforces network policies cannot be seen from here.",
     "The number of processes is limited by the cluster's machines alone.",
+    "A pod that writes more to its machine than its storage is evicted, a moment later.",
     "The size of a volume holds where the storage class enforces it.",
     "Workloads have no network of their own: outbound goes through the platform's proxy.",
   ],
@@ -146,14 +148,6 @@ export class KubernetesDriver implements Driver {
     this.#parts = parts;
     this.node = options.node ?? hostname();
     this.#egress = startEgressProxy(options.egress);
-    this.#doors = new Doors({
-      port: options.doorPort ?? DOOR_PORT_DEFAULT,
-      tokens,
-      onDoor: {
-        platform: options.onPlatform ?? ((_, socket) => void socket.destroy()),
-        egress: (uid, socket) => this.#egress.serve(uid, socket),
-      },
-    });
     this.#mirror = new Mirror({
       client,
       path: `/api/v1/namespaces/${namespace}/pods`,
@@ -165,6 +159,15 @@ export class KubernetesDriver implements Driver {
       ...{ client, mirror: this.#mirror, namespace, node: this.node, tokens },
       ground: { instance, image, runtimeClass, pullSecrets, userNamespaces },
       doors: () => doorsOf(options.doors ?? ""),
+    });
+    this.#doors = new Doors({
+      port: options.doorPort ?? DOOR_PORT_DEFAULT,
+      tokens,
+      lives: new Lives({ fleet: this.#fleet, mirror: this.#mirror, instance }),
+      onDoor: {
+        platform: options.onPlatform ?? ((_, socket) => void socket.destroy()),
+        egress: (uid, socket) => this.#egress.serve(uid, socket),
+      },
     });
     this.#volumes = new KubeVolumes({
       ...{ client, namespace, instance, storageClass: options.storageClass },

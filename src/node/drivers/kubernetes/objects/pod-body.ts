@@ -3,6 +3,7 @@
 import { GATE_ADDRESS_VARIABLE, SANDBOX_RUN_DIR } from "../../../../contract/sandbox-wire.ts";
 import type { Limits } from "../../../workload.ts";
 import { BIN_DIR, HOST_DIR, INIT_ARGV } from "../../common/daemon-config.ts";
+import { rootSizeMb } from "../../common/root-size.ts";
 import { DAEMON_IN_IMAGE, GATE_PORT } from "../settings.ts";
 import type { WorkloadRecord } from "../workload/record.ts";
 import { ANNOTATION, hostWord, LABEL, labelsOf } from "./names.ts";
@@ -29,6 +30,8 @@ export interface PodOrder {
   secret: string;
   image: string;
   limits: Limits;
+  /** Default: by memory. */
+  storageMb?: number | undefined;
   workDir?: string | undefined;
   claims: { claim: string; path: string; readOnly: boolean }[];
 }
@@ -51,10 +54,22 @@ export function resourcesOf({ memoryMb, cpus }: Limits) {
   return { limits: amounts, requests: amounts };
 }
 
+/** A pod that writes more is evicted: its root, its output and its shared folders count together. */
+const storageText = memoryText;
+/** What a machine has to have free for a new pod. Pods seldom fill their storage, so their machine may promise more. */
+const STORAGE_REQUEST_MB = 1024;
+/** The daemon's executable, with room for the next versions. */
+const BIN_MB = 512;
+
 export function podBody(ground: PodGround, order: PodOrder) {
   const { instance, image, runtimeClass, pullSecrets, userNamespaces } = ground;
   const { name, record, claims } = order;
-  const resources = resourcesOf(order.limits);
+  const { storageMb = rootSizeMb(order.limits.memoryMb) } = order;
+  const { limits, requests } = resourcesOf(order.limits);
+  const resources = {
+    limits: { ...limits, "ephemeral-storage": storageText(storageMb) },
+    requests: { ...requests, "ephemeral-storage": storageText(Math.min(storageMb, STORAGE_REQUEST_MB)) },
+  };
   const secured = (add: string[]) => ({
     runAsUser: 0,
     runAsGroup: 0,
@@ -116,8 +131,8 @@ export function podBody(ground: PodGround, order: PodOrder) {
         },
       ],
       volumes: [
-        { name: "run", emptyDir: {} },
-        { name: "bin", emptyDir: {} },
+        { name: "run", emptyDir: { sizeLimit: storageText(storageMb) } },
+        { name: "bin", emptyDir: { sizeLimit: storageText(BIN_MB) } },
         { name: "host", secret: { secretName: order.secret, defaultMode: OWNER_READS } },
         ...claims.map(({ claim }, index) => ({
           name: `claim-${index}`,

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { DOOR_CONNECTIONS_MAX } from "../../../../contract/sandbox-wire.ts";
 import { openGate } from "../../../../lib/network/gate/handshake.ts";
+import type { Lives } from "./lives.ts";
 import { type Door, doorIn, type Tokens } from "./tokens.ts";
 
 export type OnDoor = Record<Door, (uid: string, socket: Socket) => void>;
@@ -14,6 +15,7 @@ const KEEP_ALIVE_MS = 30_000;
 export interface DoorsOptions {
   port: number;
   tokens: Tokens;
+  lives: Pick<Lives, "isCurrent" | "watch">;
   onDoor: OnDoor;
 }
 
@@ -51,7 +53,7 @@ export class Doors {
 
   async #answer(socket: Socket): Promise<void> {
     if (this.#unproven >= UNPROVEN_MAX) return void socket.destroy();
-    const { tokens, onDoor } = this.#options;
+    const { tokens, lives, onDoor } = this.#options;
     this.#unproven += 1;
     const tokenOf = (purpose: string): string | null => {
       const caller = doorIn(purpose);
@@ -62,8 +64,14 @@ export class Doors {
     });
     const caller = entered && doorIn(entered.purpose);
     if (!entered || !caller || socket.destroyed) return void socket.destroy();
+    // Tokens are derived and not stored, so that of an earlier life is still proven.
+    if (!(await lives.isCurrent(caller)) || socket.destroyed) return void socket.destroy();
     const { door, uid } = caller;
     if (!this.#count(uid, socket)) return entered.refuse("too many connections");
+    socket.once(
+      "close",
+      lives.watch(caller, () => socket.destroy()),
+    );
     entered.accept();
     if (entered.rest.length > 0) socket.unshift(entered.rest);
     onDoor[door](uid, socket);

@@ -144,7 +144,15 @@ export class Fleet {
       ...(spec.log ? { log: spec.log } : {}),
     };
     const name = podName(ground.instance, spec.uid);
-    const order = { name, node: this.#options.node, image, limits: spec.limits, workDir: spec.workDir, claims };
+    const order = {
+      name,
+      node: this.#options.node,
+      image,
+      limits: spec.limits,
+      storageMb: spec.storageMb,
+      workDir: spec.workDir,
+      claims,
+    };
     const doors = await this.#options.doors();
     for (;;) {
       const body = podBody(ground, { ...order, record, secret: `${name}-${record.id}` });

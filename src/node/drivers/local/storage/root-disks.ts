@@ -38,8 +38,6 @@ export interface RootDisksOptions {
 const IMAGE = "disk.img";
 /** Smallest size; below it ext4 has no room for its own tables. */
 export const ROOT_MB_MIN = 64;
-const ROOT_MB_DEFAULT = 8192;
-const PER_MEMORY = 2;
 /** One file for every 8 KB (npm packages are as small), and a journal that is enough for one workload. */
 const LAYOUT = ["-b", "4096", "-i", "8192", "-J", "size=4", "-O", "^resize_inode"];
 const MB = 1024 * 1024;
@@ -53,9 +51,6 @@ const CLUSTER_BYTES = 4096;
 const LOOK_MS = 1_000;
 /** Smaller changes of a room are not written. */
 const STEP_BYTES = 1024 * 1024;
-
-/** Size of the root of a workload that does not say one. The pool's workloads have the same up to 4 GB of memory. */
-export const rootSizeMb = (memoryMb: number): number => Math.max(ROOT_MB_DEFAULT, PER_MEMORY * memoryMb);
 
 export class RootDisks {
   readonly #options: RootDisksOptions;
