@@ -55,23 +55,38 @@ export function describeCall(
   if (dialect.model === "body" && method === "POST" && !members && !contentType.startsWith("multipart/")) {
     throw new GatewayError("BAD_REQUEST", "The body must be a JSON object.");
   }
-  const member = (key: string): unknown => (members ? memberValue(body, members, key) : undefined);
-  let chat: ChatRequest | null = null;
+  const read = readerOf(body, members);
   return {
     method,
     path: chatBody ? "/v1/chat/completions" : path,
     query,
     rawHeaders: down.rawHeaders,
     contentType,
+    dialect,
+    stream: read.member("stream") === true || path.endsWith(":streamGenerateContent"),
+    ...read,
+  };
+}
+
+/** The same call with another JSON body. */
+export const withBody = (call: ClientCall, body: Buffer): ClientCall => ({
+  ...call,
+  ...readerOf(body, topLevelMembers(body)),
+});
+
+function readerOf(
+  body: Buffer,
+  members: JsonMember[] | null,
+): Pick<ClientCall, "body" | "members" | "chat" | "member"> {
+  let chat: ChatRequest | null = null;
+  return {
     body,
     members,
-    dialect,
-    stream: member("stream") === true || path.endsWith(":streamGenerateContent"),
     chat() {
       chat ??= parseChatRequest(body);
       return chat;
     },
-    member,
+    member: (key) => (members ? memberValue(body, members, key) : undefined),
   };
 }
 
@@ -81,24 +96,14 @@ export function asChat(call: ClientCall, front: Front): FrontedCall {
   if (known) return known;
   const request: unknown = parsed(call.body);
   if (!isRecord(request)) throw new GatewayError("BAD_REQUEST", "The body must be a JSON object.");
-  const body = Buffer.from(JSON.stringify(front.toChat(request)));
-  const members = topLevelMembers(body);
-  let chat: ChatRequest | null = null;
   const made: FrontedCall = {
     request,
     call: {
-      ...call,
+      ...withBody(call, Buffer.from(JSON.stringify(front.toChat(request)))),
       path: "/v1/chat/completions",
       query: "",
       contentType: "application/json",
-      body,
-      members,
       dialect: openaiChat,
-      chat() {
-        chat ??= parseChatRequest(body);
-        return chat;
-      },
-      member: (key) => (members ? memberValue(body, members, key) : undefined),
     },
   };
   fronted.set(call, made);

@@ -76,6 +76,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
       () => deps.clock.now(),
       (uid, forMs) => deps.log.warn({ uid, forMs }, "a model failed and is left out of its balances for a while"),
     ),
+    redactedLabels: (count) => headerNames.redacted.flatMap((name) => [name, String(count)]),
     cacheLabels: ({ found }) => cacheLabels(found, deps.clock.now(), headerNames),
   };
   return {
@@ -241,6 +242,7 @@ interface HeaderNames {
   policy: string[];
   estimated: string[];
   cache: string[];
+  redacted: string[];
   session: string[];
 }
 
@@ -254,6 +256,7 @@ function namesOf(words: readonly string[]): HeaderNames {
     policy: named("policy"),
     estimated: named("estimated"),
     cache: named("cache"),
+    redacted: named("redacted"),
     session: [...named("session-id"), ...named("thread-id")],
   };
 }

@@ -1,6 +1,7 @@
 /** What the engine is told about a model and its surroundings. Plain data: whoever wires it reads the store. */
 import type { BalanceRules } from "../contract/model-balance.ts";
 import type { CacheRules } from "../contract/model-cache.ts";
+import type { GuardrailRules } from "../contract/model-guardrails.ts";
 import type { ModelPrices } from "../contract/model-prices.ts";
 
 export interface ModelRecord {
@@ -46,6 +47,8 @@ export interface ResolvedModel {
   policies: readonly PolicyRecord[];
   /** Requests are divided between this model and others. */
   balance?: BalanceRules | undefined;
+  /** What requests must not carry to the provider; of a member of a balance, those of the asked model too. */
+  guardrails?: readonly GuardrailRules[] | undefined;
   /** Answers are kept for requests that are the same. */
   cache?: CacheRules | undefined;
   /** Prices of this model; the price book's when absent. */

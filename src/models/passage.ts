@@ -12,6 +12,7 @@ import type { Visit } from "./balance/health.ts";
 import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
 import { type ExchangeJudge, type ExchangeResult, ModelExchange, type OpenedBody } from "./exchange.ts";
 import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
+import { redact } from "./guardrails/redaction.ts";
 import type { ModelTarget, ResolvedModel } from "./model-records.ts";
 import type { ModelUsage } from "./model-usage.ts";
 import { costNanoUsd } from "./price-book.ts";
@@ -35,6 +36,8 @@ export interface PassageEngine {
   cache: AnswerCache;
   /** The field that says how the cache was used. */
   cacheLabels(use: CacheUse): string[];
+  /** The field that says how many parts of the request were replaced. */
+  redactedLabels(count: number): string[];
 }
 
 type Collected = Extract<ExchangeResult, { kind: "collected" }>;
@@ -90,6 +93,7 @@ export class Passage {
   /** The model that was asked: the first that is tried. */
   #asked: ResolvedModel | null = null;
   #recorded = false;
+  #redactions = 0;
   /** Of the asked model's policies, where several models share its requests. */
   #reservation: Reservation | null = null;
 
@@ -138,8 +142,9 @@ export class Passage {
     this.#asked ??= candidate.resolved;
     try {
       const provider = this.#engine.upstreamOf(candidate);
-      const request = upstreamRequest(asked, candidate, provider.basePath);
-      const call = request.front?.call ?? asked;
+      const passed = this.#redacted(asked, candidate);
+      const request = upstreamRequest(passed, candidate, provider.basePath);
+      const call = request.front?.call ?? passed;
       if (candidate.resolved.policies.length > 0) reservation = await this.#admit(call, candidate);
       const cached = candidate.resolved.cache ? this.#useCache(call, candidate, request) : null;
       const recorder = cached?.found === null ? new AnswerRecorder() : null;
@@ -166,6 +171,16 @@ export class Passage {
       // Attempts that used tokens have already settled; the rest of the reservation is released.
       if (reservation) await reservation.release();
     }
+  }
+
+  /** The rules of the asked model hold for its fallbacks, too. */
+  #redacted(call: ClientCall, { resolved }: UpstreamCandidate): ClientCall {
+    const first = this.#asked ?? resolved;
+    if (!first.guardrails && !resolved.guardrails) return call;
+    const rules = [...(first.guardrails ?? []), ...(first === resolved ? [] : (resolved.guardrails ?? []))];
+    const redacted = redact(call, rules);
+    this.#redactions = redacted.count;
+    return redacted.call;
   }
 
   /** Checks the policies of the asked model once, whichever models then serve the request. */
@@ -252,7 +267,7 @@ export class Passage {
   }
 
   #judgeOf(attempt: Attempt): ExchangeJudge {
-    const { labelsOf, cacheLabels, cache, deps } = this.#engine;
+    const { labelsOf, cacheLabels, redactedLabels, cache, deps } = this.#engine;
     const { candidate, request, meter, cached, recorder, turn } = attempt;
     const askedAtMs = deps.clock.now();
     return {
@@ -273,6 +288,7 @@ export class Passage {
         this.#status = status;
         const labels = labelsOf(candidate, this.#target.requestId, this.#attempts);
         if (cached) labels.push(...cacheLabels(cached));
+        if (this.#redactions > 0) labels.push(...redactedLabels(this.#redactions));
         this.#body = openAnswer(status, headers, {
           request,
           meter,

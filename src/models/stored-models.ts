@@ -1,7 +1,9 @@
 /** Models with their connections and policies, read from the store and cached until they change. */
 
+import { GatewayError } from "../contract/gateway-errors.ts";
 import { modelBalance } from "../contract/model-balance.ts";
 import { modelCache } from "../contract/model-cache.ts";
+import { modelGuardrails } from "../contract/model-guardrails.ts";
 import { modelPrices } from "../contract/model-prices.ts";
 import { restoreSecrets } from "../contract/secret-fields.ts";
 import { kindNamed } from "../kinds/index.ts";
@@ -48,6 +50,13 @@ export function createStoredModels(store: Store): StoredModels {
     if (!home) return null;
     const prices = modelPrices.safeParse(spec.prices);
     const cache = modelCache.safeParse(spec.cache);
+    const guardrails = modelGuardrails.safeParse(spec.guardrails ?? {});
+    // Rules that cannot be read must not be rules that do not hold.
+    if (!guardrails.success)
+      throw new GatewayError(
+        "PROVIDER_NOT_CONFIGURED",
+        `spec.guardrails of model ${name} cannot be read: write it again.`,
+      );
     const balance = modelBalance.safeParse(spec.balance);
     return {
       model: { name, spec: spec as ModelRecord["spec"] },
@@ -56,6 +65,7 @@ export function createStoredModels(store: Store): StoredModels {
       policies: policies.map(policyOf),
       ...(prices.success ? { prices: prices.data } : {}),
       ...(cache.success ? { cache: cache.data } : {}),
+      ...(spec.guardrails ? { guardrails: [guardrails.data] } : {}),
       ...(balance.success ? { balance: balance.data } : {}),
     };
   }

@@ -139,6 +139,26 @@ await onEachDatabase("models, policies and connections", ({ call, make, store, u
     assert.equal((await call("DELETE", "/models/member-model")).status, 200);
   });
 
+  test("guardrails are patterns of the platform's own and words, and are kept", async () => {
+    const guardrails = { redact: { patterns: ["email", "card"], words: ["Falcon"] } };
+    const made = await make("/models", "guarded", { runtime: { type: "mock" }, guardrails });
+    assert.deepEqual(made.spec.guardrails, guardrails);
+    for (const [wrong, message] of [
+      [{ patterns: ["(a+)+$"] }, /^spec\.guardrails\.redact\.patterns\[0\]: /],
+      [{ words: ["a"] }, /^spec\.guardrails\.redact\.words\[0\]: /],
+      [{ regex: ["x"] }, /^spec\.guardrails\.redact/],
+    ] as const) {
+      const body = {
+        metadata: { name: "guarded" },
+        spec: { runtime: { type: "mock" }, guardrails: { redact: wrong } },
+      };
+      const told = await call("PUT", "/models/guarded", { body });
+      assert.equal(told.status, 400);
+      assert.match(told.body.message, message);
+    }
+    assert.equal((await call("DELETE", "/models/guarded")).status, 200);
+  });
+
   test("a model that is switched off is DEACTIVATED", async () => {
     const made = await make("/models", "off", { enabled: false, runtime: { type: "mock" } });
     assert.equal(made.status, "DEACTIVATED");

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { Registry } from "prom-client";
 import type { BalanceRules } from "../../src/contract/model-balance.ts";
 import type { CacheRules } from "../../src/contract/model-cache.ts";
+import type { GuardrailRules } from "../../src/contract/model-guardrails.ts";
 import type { ModelPrices } from "../../src/contract/model-prices.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
@@ -33,6 +34,7 @@ export interface TestModel {
   prices?: ModelPrices;
   cache?: CacheRules;
   balance?: BalanceRules;
+  guardrails?: GuardrailRules;
   enabled?: boolean;
 }
 
@@ -171,6 +173,7 @@ function resolvedOf(name: string, model: TestModel): ResolvedModel {
     prices,
     cache,
     balance: model.balance,
+    guardrails: model.guardrails && [model.guardrails],
   };
 }
 

@@ -3,6 +3,7 @@ import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
 import { modelBalance } from "../../contract/model-balance.ts";
 import { modelCache } from "../../contract/model-cache.ts";
+import { modelGuardrails } from "../../contract/model-guardrails.ts";
 import { modelPrices } from "../../contract/model-prices.ts";
 import * as workload from "../workload/spec.ts";
 
@@ -40,6 +41,7 @@ export const model = defineKind({
     balance: modelBalance
       .optional()
       .describe("Divides requests between this model and others, and leaves out those that fail."),
+    guardrails: modelGuardrails.optional().describe("What requests must not carry to the provider."),
     cache: modelCache.optional().describe("Answers are kept in memory, for requests that are byte for byte the same."),
     prices: modelPrices
       .optional()

@@ -50,6 +50,7 @@ function sharedCandidate(asked: ResolvedModel, resolved: ResolvedModel): Upstrea
       ledger: asked.ledger,
       policies: resolved.policies.filter(({ name }) => !checked.has(name)),
       cache: asked.cache,
+      guardrails: asked === resolved ? asked.guardrails : [...(asked.guardrails ?? []), ...(resolved.guardrails ?? [])],
     },
   };
   known.set(resolved, candidate);

@@ -1494,6 +1494,8 @@ class ModelInputSpec(TypedDict):
     runtime: NotRequired[ModelInputSpecRuntime]
     #: Divides requests between this model and others, and leaves out those that fail.
     balance: NotRequired[ModelInputSpecBalance]
+    #: What requests must not carry to the provider.
+    guardrails: NotRequired[ModelInputSpecGuardrails]
     #: Answers are kept in memory, for requests that are byte for byte the same.
     cache: NotRequired[ModelInputSpecCache]
     #: What the provider charges, in USD per million tokens; default the price book's.
@@ -1526,6 +1528,18 @@ class ModelInputSpecCache(TypedDict):
 class ModelInputSpecFlavors(TypedDict):
     name: NotRequired[str]
     type: NotRequired[str]
+
+
+class ModelInputSpecGuardrails(TypedDict):
+    #: Parts of a request that are replaced before the provider is asked.
+    redact: NotRequired[ModelInputSpecGuardrailsRedact]
+
+
+class ModelInputSpecGuardrailsRedact(TypedDict):
+    #: What is replaced by its name in brackets, `[EMAIL]` for instance. Cards and IBANs by check digit.
+    patterns: NotRequired[List[Literal["email", "card", "iban", "ipv4", "us-ssn", "api-key"]]]
+    #: Words that are replaced by `[REDACTED]`, in any case.
+    words: NotRequired[List[str]]
 
 
 class ModelInputSpecPrices(TypedDict):

@@ -3165,6 +3165,16 @@ export interface ModelInput {
         weight?: number | undefined;
       }[];
     } | undefined;
+    /** What requests must not carry to the provider. */
+    guardrails?: {
+      /** Parts of a request that are replaced before the provider is asked. */
+      redact?: {
+        /** What is replaced by its name in brackets, `[EMAIL]` for instance. Cards and IBANs by check digit. */
+        patterns?: ("email" | "card" | "iban" | "ipv4" | "us-ssn" | "api-key")[] | undefined;
+        /** Words that are replaced by `[REDACTED]`, in any case. */
+        words?: string[] | undefined;
+      } | undefined;
+    } | undefined;
     /** Answers are kept in memory, for requests that are byte for byte the same. */
     cache?: {
       /** How long an answer is given again. */
@@ -3242,6 +3252,16 @@ export interface ModelRecord {
         /** Default 1. */
         weight?: number | undefined;
       }[];
+    } | undefined;
+    /** What requests must not carry to the provider. */
+    guardrails?: {
+      /** Parts of a request that are replaced before the provider is asked. */
+      redact?: {
+        /** What is replaced by its name in brackets, `[EMAIL]` for instance. Cards and IBANs by check digit. */
+        patterns?: ("email" | "card" | "iban" | "ipv4" | "us-ssn" | "api-key")[] | undefined;
+        /** Words that are replaced by `[REDACTED]`, in any case. */
+        words?: string[] | undefined;
+      } | undefined;
     } | undefined;
     /** Answers are kept in memory, for requests that are byte for byte the same. */
     cache?: {
@@ -3321,6 +3341,16 @@ export interface ModelUpdate {
         /** Default 1. */
         weight?: number | undefined;
       }[];
+    } | undefined;
+    /** What requests must not carry to the provider. */
+    guardrails?: {
+      /** Parts of a request that are replaced before the provider is asked. */
+      redact?: {
+        /** What is replaced by its name in brackets, `[EMAIL]` for instance. Cards and IBANs by check digit. */
+        patterns?: ("email" | "card" | "iban" | "ipv4" | "us-ssn" | "api-key")[] | undefined;
+        /** Words that are replaced by `[REDACTED]`, in any case. */
+        words?: string[] | undefined;
+      } | undefined;
     } | undefined;
     /** Answers are kept in memory, for requests that are byte for byte the same. */
     cache?: {
