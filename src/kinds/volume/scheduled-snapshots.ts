@@ -7,8 +7,9 @@ import { uuidv7 } from "../../lib/ids.ts";
 import { MINUTE_MS } from "../../lib/time/clock.ts";
 import { cronTimes } from "../../lib/time/cron.ts";
 import type { Resource } from "../../store/resources/resource.ts";
+import { refuseOnFullDisk } from "../new-work.ts";
 import type { Deps, Plan, ReconcileContext } from "../port.ts";
-import { newSnapshotId, phaseOf } from "../snapshot/phase.ts";
+import { newSnapshotId, phaseOf, reasonOf } from "../snapshot/phase.ts";
 import { SCHEDULED_KEPT_DEFAULT } from "./kind.ts";
 
 export type SnapshotStep = { do: "begin" | "snapshot"; atMs: number };
@@ -58,7 +59,7 @@ export async function takeScheduled(
     return claimed ? { state: { ...current.state, snapshotsSince: { schedule, atMs: step.atMs } } } : null;
   });
   if (!claimed || step.do === "begin") return;
-  const failure = await taken(volume, step.atMs, deps, signal).catch((error: Error) => error.message);
+  const failure = await taken(volume, step.atMs, deps, signal).catch(reasonOf);
   signal.throwIfAborted();
   if (failure !== null)
     await record(() => ({ event: { type: "snapshot-failed", message: `The scheduled snapshot failed: ${failure}` } }));
@@ -67,6 +68,7 @@ export async function takeScheduled(
 
 /** Returns why there is no snapshot; null when there is. */
 async function taken(volume: Resource, atMs: number, deps: Deps, signal: AbortSignal): Promise<string | null> {
+  refuseOnFullDisk(deps);
   const { workspace, uid } = await create(volume, atMs, deps);
   const isOver = (now: Resource | null): boolean => now === null || phaseOf(now) !== "pending";
   const made = await deps.store.resources.waitFor(workspace, uid, isOver, { signal });
