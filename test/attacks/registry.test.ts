@@ -9,7 +9,8 @@ import { startTestPlatform, type TestPlatform } from "../platform.ts";
 
 const MB = 2 ** 20;
 const OCI = "application/vnd.oci.image";
-const basic = (password: string): string => `Basic ${Buffer.from(`x:${password}`).toString("base64")}`;
+const basic = (password: string, user = "x"): string =>
+  `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
 const digestOf = (bytes: Uint8Array | string): string => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 
 describe("attacks on the registry", () => {
@@ -146,5 +147,7 @@ describe("attacks on the registry", () => {
     for (let index = 0; index < 7; index += 1) statuses.push((await ask("token", {}, basic(`guess-${index}`))).status);
     assert.deepEqual(statuses, [401, 401, 401, 401, 401, 429, 429]);
     assert.equal((await ask("token", {})).status, 200, "right credentials of the same address go on");
+    // Every user name goes with a key: made-up names must not be credentials of their own, which push out those of others.
+    assert.equal((await ask("token", {}, basic(platform.apiKey, "made-up"))).status, 200, "one key is known once");
   });
 });

@@ -71,7 +71,8 @@ export function createAccess({ authenticator, machines, tokens, tries, publicUrl
     address: string,
     scope?: string,
   ): Promise<Guest> {
-    const credential = `${secret.user}:${secret.password}`;
+    // Every user name goes with a key: with the name, one key would be as many credentials as there are names.
+    const credential = secret.password;
     const waitMs = tries.waitMs(address, credential);
     if (waitMs > 0)
       throw registryError(
