@@ -7,6 +7,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Duplex } from "node:stream";
 import pino from "pino";
 import { type App, startApp } from "../src/app.ts";
 import { type Config, loadConfig } from "../src/config.ts";
@@ -42,6 +43,8 @@ export interface TestPlatform extends AsyncDisposable {
   apiKey: string;
   dataDir: string;
   call<T = Body>(method: string, path: string, options?: CallOptions): Promise<Answer<T>>;
+  /** A connection from inside the workload with this uid, once the fake machine is open. */
+  enterFrom(uid: string, socket: Duplex): void;
   stop(): Promise<void>;
 }
 
@@ -91,13 +94,19 @@ export async function startTestPlatform({
   );
   const config = loadConfig({ flags: { ...flags, ...kebab }, env: {}, home: dir });
   const machine = new FakeMachine({ images: [...IMAGES, `${config.brand}/base-image:latest`] });
+  let enterFrom: TestPlatform["enterFrom"] = (_uid, socket) => void socket.destroy();
   const app = await startApp({
     config,
     log: pino({ level: config.log_level }),
     version: "0.0.0-test",
     ...(clock ? { clock } : {}),
     ...(port ? { port } : {}),
-    ...(driver === "real" ? {} : { openDriver: async () => driver ?? fakeDriver(machine) }),
+    ...(driver !== "real" && {
+      async openDriver(doors) {
+        enterFrom = (uid, socket) => doors.accept("platform", uid, socket);
+        return driver ?? fakeDriver(machine);
+      },
+    }),
   });
   const stop = async (): Promise<void> => {
     closed();
@@ -112,6 +121,7 @@ export async function startTestPlatform({
     apiKey: TEST_KEY,
     dataDir: dir,
     call: caller(app.listensAt),
+    enterFrom: (uid, socket) => enterFrom(uid, socket),
     stop,
     [Symbol.asyncDispose]: stop,
   };

@@ -61,6 +61,9 @@ export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions
   api.register(async (routes) => {
     acceptForms(routes);
     routes.setErrorHandler(refuse);
+    const { settled } = options;
+    // What a request revoked is over everywhere when the request is answered. Answers of the provider wait there.
+    if (settled) routes.addHook("onSend", (request) => (request.method === "GET" ? Promise.resolve() : settled()));
     for (const prefix of PREFIXES) {
       addDescriptions(routes, prefix, options, pass);
       addEndpoints(routes, prefix, options, pass, limit);

@@ -18,12 +18,14 @@ export interface PlatformRoutesOptions {
   operations: readonly Operation[];
   registry: Registry;
   authenticator: Authenticator;
+  /** Says that edge processes are missing; null when all serve. Absent where the server has none. */
+  edgeShortage?: () => string | null;
   /** Origin of the pages for people. */
   pagesUrl(): string;
 }
 
 export function addPlatformRoutes(api: FastifyInstance, options: PlatformRoutesOptions): void {
-  const { deps, operations, registry, authenticator, pagesUrl } = options;
+  const { deps, operations, registry, authenticator, pagesUrl, edgeShortage } = options;
   // Made at the first question: most servers are never asked, and it costs start-up time.
   let openapi: string | null = null;
   api.get("/healthz", async () => ({ status: "ok", version: deps.settings.version }));
@@ -31,7 +33,9 @@ export function addPlatformRoutes(api: FastifyInstance, options: PlatformRoutesO
     try {
       await deps.store.ping();
       const shortage = deps.here.disk.shortage();
-      if (shortage === null) return { status: "ready" };
+      const edges = edgeShortage?.() ?? null;
+      // The others, or the server itself, take the connections.
+      if (shortage === null) return edges === null ? { status: "ready" } : { status: "degraded", reason: edges };
       // What runs goes on being served, so a balancer keeps sending requests as long as anything can be written.
       const isDegraded = deps.here.disk.canWrite();
       const status = isDegraded ? "degraded" : "unavailable";

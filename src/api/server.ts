@@ -10,7 +10,7 @@ import Fastify, {
 import { Gauge, type Registry } from "prom-client";
 import { PlatformError } from "../contract/errors.ts";
 import type { Method } from "../contract/operation.ts";
-import { clientOf, isFromServer } from "../http/peer-field.ts";
+import { clientOf, isFromServer, workloadOf } from "../http/peer-field.ts";
 import type { UnreadAnswers } from "../http/unread-answers.ts";
 import type { Implementation } from "../kinds/port.ts";
 import { clientAddress, type Proxies } from "../lib/network/proxies.ts";
@@ -77,7 +77,12 @@ export function createApi(options: ApiOptions): FastifyInstance {
     const { raw } = request;
     if (clientOf(raw).secure && options.strictTransport?.())
       reply.header("strict-transport-security", STRICT_TRANSPORT);
-    request.clientAddress = clientAddress(clientOf(raw).address, raw.headers["x-forwarded-for"], options.proxies);
+    request.clientAddress = clientAddress(
+      clientOf(raw).address,
+      raw.headers["x-forwarded-for"],
+      options.proxies,
+      workloadOf(raw.socket),
+    );
     const isStream = request.routeOptions.config.readsStream ?? false;
     watchBody(request.raw, { isStream, waitMs: bodyWaitMs }, () => {
       if (!reply.sent) fail(lateBody(bodyWaitMs), request, reply, requestLog);

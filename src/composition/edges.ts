@@ -9,6 +9,7 @@ import { sharesOf } from "../gateway/open-exchanges.ts";
 import type { Edge } from "../http/edge.ts";
 import { httpAnswer, tlsAnswer } from "../kinds/custom-domain/challenges.ts";
 import type { Deps } from "../kinds/port.ts";
+import type { ResourceMetrics } from "../metering/resource-metrics/recorder.ts";
 import type { Foundation } from "./foundation.ts";
 import { hostsOf, type Identity } from "./identity.ts";
 import type { Start } from "./start.ts";
@@ -26,6 +27,7 @@ export function createEdges(
   deps: Deps,
   directory: Directory,
   certificates: CertificateTable,
+  metrics: ResourceMetrics,
   { proxies: _, ...settings }: GatewaySettings,
 ): Edges {
   const { principals, authenticator, issuer, pagesUrl } = identity;
@@ -38,6 +40,7 @@ export function createEdges(
     challengeCredential: (host) => tlsAnswer(host, deps),
     onChange: (listener) => store.database.onChange(listener),
     onIdentityChange: store.onIdentityChange,
+    onServed: ({ uid, durationMs, isError }) => metrics.ended(uid, { durationMs, isError, isCold: false }),
     onCertificate: certificates.onCredential,
   });
   const { limits } = settings;
@@ -51,6 +54,7 @@ export function createEdges(
         fd: edge.fd(),
         takePort: edge.takePort,
         adopt: edge.adopt,
+        onOwnCertificate: (listener) => edge.certificate()?.follow(listener),
         start: () => ({
           config: portSettings(config),
           settings: {
@@ -65,6 +69,7 @@ export function createEdges(
           issuer: issuer(),
           consoleOrigin: pagesUrl(),
           names: hostsOf(identity),
+          certificate: edge.certificate()?.current() ?? null,
           certificates: certificates.credentials(),
           door: { path: door.path, secret: door.secret },
           logsDebug: log.isLevelEnabled("debug"),

@@ -5,6 +5,7 @@ import { consoleHost } from "../contract/console.ts";
 import type { DirectCall } from "../contract/direct-call.ts";
 import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
 import { type CertificateTable, createCertificateTable } from "../gateway/certificate-table.ts";
+import { isFailure } from "../gateway/counters.ts";
 import type { GatewayDeps, GatewayPeers, GatewaySettings } from "../gateway/deps.ts";
 import { createDirectory } from "../gateway/directory.ts";
 import { createGateway, type Gateway } from "../gateway/gateway.ts";
@@ -92,7 +93,7 @@ export async function startInference(
   const edges =
     count === 0
       ? null
-      : createEdges(count, start, foundation, identity, deps, directory, certificates, gatewaySettings);
+      : createEdges(count, start, foundation, identity, deps, directory, certificates, metrics, gatewaySettings);
   const gateway = createGateway({
     settings: {
       ...gatewaySettings,
@@ -106,7 +107,7 @@ export async function startInference(
     meter: ({ workload: { uid }, durationMs, heldMs, status, error, clientGone }) =>
       metrics.ended(uid, {
         durationMs,
-        isError: status >= 500 || (error !== null && !clientGone),
+        isError: isFailure({ status, error, clientGone }),
         isCold: heldMs !== null,
       }),
     keepRequest: createRequestKeeper(store),

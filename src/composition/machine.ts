@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { type Config, dockerOf, driverDir } from "../config.ts";
 import type { Edge } from "../http/edge.ts";
+import { markWorkload } from "../http/peer-field.ts";
 import { findDriverImage } from "../kinds/image/resolve.ts";
 import type { Deps, Settings } from "../kinds/port.ts";
 import { kubernetesOf } from "../lib/schemas/kube-settings.ts";
@@ -24,6 +25,7 @@ export function createDoors(log: Logger) {
     },
     accept(door: "platform" | "egress", uid: string, socket: Duplex): void {
       if (door === "platform" && edge) {
+        markWorkload(socket, uid);
         edge.accept(socket);
         return;
       }

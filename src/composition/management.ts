@@ -75,7 +75,10 @@ export async function startManagement(
     strictTransport: () => config.tls_cert !== undefined || contextOf(new URL(issuer()).hostname) !== undefined,
     ...(peers && { handOn: gateway.handOn }),
   });
-  addPlatformRoutes(api, { deps: platform, operations: OPERATIONS, registry, authenticator, pagesUrl });
+  addPlatformRoutes(api, {
+    ...{ deps: platform, operations: OPERATIONS, registry, authenticator, pagesUrl },
+    ...(edges && { edgeShortage: edges.shortage }),
+  });
   addConsoleRoutes(api, {
     settings: () => ({
       pagesUrl: pagesUrl(),
@@ -97,6 +100,7 @@ export async function startManagement(
     memberScopes: MEMBER_SCOPES,
     checkDriveToken: createDriveTokenCheck({ ...platform, makerOf }),
     brand: config.brand,
+    ...(edges && { settled: edges.settled }),
     isWorkloadHost: (host) => host.endsWith(`.${config.domain}`) || isCustomDomain(host),
     anonymousPerMinute: config.anonymous_writes,
     identityProviders: config.identity_providers.map((one) => createIdentityProvider(one, toProviders)),

@@ -53,7 +53,7 @@ export interface StartedNode {
 
 export interface MachineOptions {
   /** Where workloads run; absent = this machine. */
-  openDriver?(): Promise<Driver>;
+  openDriver?(doors: ReturnType<typeof createDoors>): Promise<Driver>;
   /** The driver is one that any server can use for any workload; see Nodes.shared. */
   machineShared?: boolean;
 }
@@ -105,7 +105,7 @@ export async function startNode(
   const registries = registriesOf(config, log);
   const commandOf = commandReader(registries);
   const parts = { config, settings, doors, traffic, outbound, isLive, commandOf, log };
-  const machine = openDriver ?? (() => openMachine(parts));
+  const machine = (): Promise<Driver> => (openDriver ? openDriver(doors) : openMachine(parts));
   const driver = lazyDriver({
     name: config.driver,
     node: settings.nodeId,

@@ -70,7 +70,7 @@ export async function startS3(start: Start, { makerOf }: Identity, deps: Deps): 
   });
   const certificate = isTls(config) ? openDefaultCertificate(config, namesOf(start), clock) : null;
   if (certificate) stack.defer(() => certificate.stop());
-  const tls = certificate && createTlsServer({ ...SERVER_OPTIONS, ...asNode(certificate.first) });
+  const tls = certificate && createTlsServer({ ...SERVER_OPTIONS, ...asNode(certificate.current()) });
   if (tls) certificate.follow((next) => tls.setSecureContext(asNode(next)));
   const listener = stack.add(
     await openS3Listener(tls ? asHttp(tls) : createServer(SERVER_OPTIONS), handler, { host: config.host, port }).catch(

@@ -25,6 +25,8 @@ export interface EdgeStart {
   consoleOrigin: string;
   /** Host names of the platform itself. */
   names: readonly string[];
+  /** The server's own certificate; null without TLS. The authority that made it is the owner's alone. */
+  certificate: Credential | null;
   certificates: readonly (readonly [name: string, credential: Credential])[];
   /** Socket at which the owner takes requests, and the secret that a connection to it begins with (base64). */
   door: { path: string; secret: string };
@@ -72,6 +74,13 @@ export interface OpenCount {
   ended: boolean;
 }
 
+/** A request that a process has served, for the metrics of the workload. */
+export interface Served {
+  uid: string;
+  durationMs: number;
+  isError: boolean;
+}
+
 export type FromOwner =
   | { type: "start"; start: EdgeStart }
   /** `fresh` = nothing has changed since the question came, so the answer may be kept. */
@@ -82,6 +91,8 @@ export type FromOwner =
   /** Credentials, members or roles have changed. */
   | { type: "identities" }
   | { type: "certificate"; name: string; credential: Credential | null }
+  /** The server's own certificate was replaced. */
+  | { type: "ownCertificate"; credential: Credential }
   | { type: "ping"; id: number }
   /** Accept no more, finish what is open within `graceMs` and end. `keepIdle` = send idle connections to the owner. */
   | { type: "stop"; graceMs: number; keepIdle: boolean };
@@ -91,6 +102,7 @@ export type FromEdge =
   | { type: "serving" }
   | { type: "ask"; id: number; name: QuestionName; asked: unknown }
   | { type: "open"; counts: OpenCount[] }
+  | { type: "served"; requests: Served[] }
   | { type: "pong"; id: number; totals: GatewayTotals }
   | { type: "log"; level: "debug" | "warn" | "error"; fields: Record<string, unknown>; sentence: string }
   /** Comes with an idle connection of a client, from which nothing has been read. */

@@ -23,6 +23,13 @@ export interface CounterSources {
   edgeTotals?(): Promise<readonly GatewayTotals[]>;
 }
 
+/** Whether a request counts as an error of its workload. */
+export const isFailure = ({
+  status,
+  error,
+  clientGone,
+}: Pick<RequestRecord, "status" | "error" | "clientGone">): boolean => status >= 500 || (error !== null && !clientGone);
+
 const COLD_START_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export function gatewayCounters(registry: Registry, sources: CounterSources): GatewayCounters {

@@ -15,7 +15,7 @@ import type { Credential } from "../lib/x509/certificate.ts";
 import { attachGateway, type InferenceDoor, type Management, type PlainManagement, SERVER_OPTIONS } from "./attach.ts";
 import { boundConnections } from "./connections.ts";
 import { readProxyHeaders } from "./proxied.ts";
-import { openDefaultCertificate } from "./tls/default-certificate.ts";
+import { type DefaultCertificate, openDefaultCertificate } from "./tls/default-certificate.ts";
 import { createRedirect } from "./tls/redirect.ts";
 import { asHttp, asNode, createTls } from "./tls/tls-server.ts";
 
@@ -35,6 +35,8 @@ export interface Edge extends Running {
   adopt(socket: Socket): void;
   /** `taken` is the port of an earlier server; absent = opens a new port, as configured. */
   listen(taken?: TakenPort): Promise<string>;
+  /** The server's own certificate; null without TLS. */
+  certificate(): DefaultCertificate | null;
   /** File descriptor of the listening socket. */
   fd(): number;
   /** Accepts on a parked port itself from now on, because no edge process does. */
@@ -73,6 +75,8 @@ export interface EdgeOptions {
   names: readonly string[];
   /** Serves the requests that other servers of the database send for themselves. */
   peer?: RequestListener | undefined;
+  /** The server's own certificate, with TLS; absent = opens it, as configured. */
+  certificate?: DefaultCertificate;
   /** Certificates of custom domains, by host; see TlsOptions. */
   contextOf?(host: string): SecureContext | undefined;
   /** See RedirectOptions. */
@@ -110,6 +114,7 @@ export function createEdge(options: EdgeOptions): Edge {
     adopt(socket) {
       if (server) adopt(server, socket);
     },
+    certificate: () => tls?.certificate ?? null,
     fd: () => parked?.fd ?? (server ? listeningFd(server) : -1),
     takePort() {
       if (server && !server.listening) parked?.giveTo(server);
@@ -173,6 +178,7 @@ export function createEdge(options: EdgeOptions): Edge {
 
 interface TlsPort {
   server: Server;
+  certificate: DefaultCertificate;
   /** Opens the port for plain HTTP, where there is one; `port` is that of HTTPS. */
   listen(port: number): Promise<void>;
   closeIdle(): void;
@@ -182,14 +188,14 @@ interface TlsPort {
 
 function createTlsPort(options: EdgeOptions, doors: Management): TlsPort {
   const { config, gateway, clock, names, contextOf, challengeAnswer, challengeCredential } = options;
-  const certificate = openDefaultCertificate(config, names, clock);
+  const certificate = options.certificate ?? openDefaultCertificate(config, names, clock);
   let httpsPort = config.port;
   const redirect = createRedirect({ port: () => httpsPort, ...(challengeAnswer && { challengeAnswer }) });
   /** For programs of this machine; listens nowhere itself. */
   const local = createServer(SERVER_OPTIONS);
   attachGateway(local, gateway, doors);
   const server = createTls({
-    fallback: certificate.first,
+    fallback: certificate.current(),
     contextOf,
     challengeCredential,
     plain: (socket) => void (isLocal(socket) ? local : redirect).emit("connection", socket),
@@ -203,6 +209,7 @@ function createTlsPort(options: EdgeOptions, doors: Management): TlsPort {
   if (config.proxy_protocol) readProxyHeaders(plainPort, proxiesOf(config));
   return {
     server: asHttp(server),
+    certificate,
     async listen(port) {
       httpsPort = publicPortOf(config) ?? port;
       if (config.http_port === undefined) return;

@@ -25,6 +25,7 @@ const FROM_CLIENT = /^client (-|[\w.:%]{2,64}) (http|https)$/;
 
 const peers = new WeakSet<Duplex>();
 const edges = new WeakSet<Duplex>();
+const workloads = new WeakMap<Duplex, string>();
 const clients = new WeakMap<IncomingMessage, Client>();
 
 /** From now on the requests of this connection are believed to come from a server with the shared key. */
@@ -35,6 +36,12 @@ export function markEdge(connection: Duplex): void {
   markPeer(connection);
   edges.add(connection);
 }
+
+/** Says which workload a connection comes from that did not come through the port. */
+export const markWorkload = (connection: Duplex, uid: string): void => void workloads.set(connection, uid);
+
+/** Undefined for a connection through the port, and for one that another server took. */
+export const workloadOf = (connection: Duplex): string | undefined => workloads.get(connection);
 
 export const isPeer = (connection: Duplex): boolean => peers.has(connection);
 

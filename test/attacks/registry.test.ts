@@ -1,6 +1,9 @@
 /** Attacks on the registry by members who push without end, and by strangers. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import { sweepPushed } from "../../src/kinds/image/registry/sweep.ts";
 import { DAY_MS } from "../../src/lib/time/clock.ts";
@@ -47,6 +50,26 @@ describe("attacks on the registry", () => {
     ask(`${repository}/manifests/${reference}`, {
       ...{ method: "PUT", body, headers: { "content-type": `${OCI}.manifest.v1+json` } },
     });
+
+  test("wrong credentials from one workload do not lock out another", async (t) => {
+    const [server] = [createServer((socket) => void doors.shift()?.(socket))];
+    const doors: ((socket: Socket) => void)[] = [];
+    t.after(() => server.close());
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const from = async (uid: string, password: string): Promise<string> => {
+      // A connection without an address, as drivers give them.
+      doors.push((socket) =>
+        platform.enterFrom(uid, Object.defineProperty(socket, "remoteAddress", { value: undefined })),
+      );
+      const client = connect((server.address() as AddressInfo).port, "127.0.0.1");
+      client.write(`GET /v2/ HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: ${basic(password)}\r\n\r\n`);
+      return (await text(client)).slice(9, 12);
+    };
+    for (let i = 0; i < 5; i += 1) assert.equal(await from("sandbox-a", `wrong ${i}`), "401");
+    assert.equal(await from("sandbox-a", "wrong"), "429");
+    assert.equal(await from("sandbox-b", "also wrong"), "401", "looked at");
+  });
 
   test("the blobs of a workspace have a bound; a blob in two repositories counts once", async () => {
     const [one, two, small] = [Buffer.alloc(2 * MB, 1), Buffer.alloc(2 * MB, 2), Buffer.alloc(MB / 2, 3)];

@@ -1,7 +1,7 @@
 /** Edge processes with HTTPS: HTTP/2, certificates of domains, plain HTTP beside it, and clients behind a named proxy. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, renameSync } from "node:fs";
 import { createServer } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, connect } from "node:net";
@@ -71,6 +71,23 @@ suite("edge processes with TLS", () => {
     const secure = connectTls({ socket: behind, ca, servername: "localhost" });
     secure.write(head(PATH));
     assert.match(await text(secure), /\/x https 203\.0\.113\.7/);
+  });
+
+  test("all processes show one certificate, which the owner made: the authority's key is the owner's alone", async () => {
+    const shown = async (): Promise<string> => {
+      const socket: TLSSocket = connectTls({ port, host: "127.0.0.1", servername: "localhost", ca });
+      await once(socket, "secureConnect");
+      const { fingerprint256 } = socket.getPeerCertificate();
+      socket.destroy();
+      return fingerprint256;
+    };
+    renameSync(join(platform.dataDir, "tls"), join(platform.dataDir, "tls-away"));
+    const before = platform.app.edgePids();
+    for (const pid of before) process.kill(pid, "SIGKILL");
+    for (const deadline = Date.now() + 60_000; platform.app.edgePids().some((pid) => before.includes(pid)); )
+      await new Promise((resolve) => setImmediate(resolve, assert.ok(Date.now() < deadline)));
+    const seen = await Promise.all(Array.from({ length: 16 }, shown));
+    assert.equal(new Set(seen).size, 1, seen.join(" "));
   });
 
   test("a certificate of a domain is shown by every process once the server has it", async () => {

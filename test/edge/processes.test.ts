@@ -9,6 +9,7 @@ import { after, before, suite, test } from "node:test";
 import { openMaxOf } from "../../src/gateway/limits.ts";
 import { sharesOf } from "../../src/gateway/open-exchanges.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
+import { basic, machineToken } from "../identity/machine.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 
 const PROCESSES = 2;
@@ -114,6 +115,15 @@ suite("edge processes", () => {
     await made(`${keys}/${id}`, {}, "DELETE");
     assert.deepEqual(statuses(await everywhere(PAGE, { key })), [401]);
 
+    const robot = await made("/service_accounts", { name: "robot" });
+    const machine = { id: robot.client_id, secret: robot.client_secret };
+    const token = await machineToken(platform.url, machine);
+    assert.deepEqual(statuses(await everywhere(PAGE, { key: token })), [200]);
+    const headers = { authorization: basic(machine) };
+    const body = new URLSearchParams({ token });
+    assert.equal((await fetch(`${platform.url}/oauth/revoke`, { method: "POST", headers, body })).status, 200);
+    assert.deepEqual(statuses(await everywhere(PAGE, { key: token })), [401]);
+
     await made("/sandboxes", { metadata: { name: "brief" }, spec: {} });
     const brief = "/main/sandboxes/brief/port/3000";
     assert.deepEqual(statuses(await everywhere(brief)), [200]);
@@ -163,6 +173,7 @@ suite("edge processes", () => {
     // The port stays open: connections wait, or others take them.
     for (let round = 0; round < 5; round += 1) assert.deepEqual(statuses(await everywhere(PAGE)), [200]);
     await until(() => platform.app.edgePids().length === PROCESSES, "another takes its place");
+    assert.equal((await ask("/readyz")).text, '{"status":"ready"}');
     const now = platform.app.edgePids();
     assert.ok(!now.includes(victim) && others.every((pid) => now.includes(pid)), String(now));
     const cut = waiting.filter((res) => res.destroyed).length;

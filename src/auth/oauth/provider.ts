@@ -52,6 +52,8 @@ export interface OauthDeps extends MachineDeps, ExternalDeps {
   brand: string;
   /** Origin of the pages that people see. */
   pagesUrl(): string;
+  /** Resolves when every process of the server has heard of the changes so far; absent = there is only this one. */
+  settled?: () => Promise<void>;
   /** True for a host name of a workload: this server issues tokens for it. */
   isWorkloadHost(host: string): boolean;
 }
@@ -90,6 +92,11 @@ async function makeProvider(deps: OauthDeps, key: KeyPair): Promise<Provider> {
     const { body } = context as { body: unknown };
     if (typeof body === "object" && body !== null && "device_code" in body)
       Object.assign(body, { interval: DEVICE_POLL_SECONDS });
+  });
+  provider.use(async (context, next) => {
+    await next();
+    const { method } = context as unknown as { method: string };
+    if (method !== "GET") await deps.settled?.();
   });
   provider.use(afterSignOut);
   Object.assign(provider.Client.prototype, {

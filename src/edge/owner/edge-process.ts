@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { join } from "node:path";
 import { type GatewayTotals, NOTHING_OPEN } from "../../gateway/totals.ts";
 import { ROOT } from "../../lib/root.ts";
-import type { EdgeStart, FromEdge, FromOwner, QuestionName } from "../messages.ts";
+import type { EdgeStart, FromEdge, FromOwner, QuestionName, Served } from "../messages.ts";
 import type { Answers } from "./answers.ts";
 import { type Claim, Claims } from "./claims.ts";
 
@@ -21,6 +21,7 @@ export interface EdgeProcessOptions {
   /** Counts changes; an answer that was read before a change must not be kept after it. */
   era(): number;
   onServing(): void;
+  onServed(request: Served): void;
   onLog(level: "debug" | "warn" | "error", fields: Record<string, unknown>, sentence: string): void;
   onConnection(socket: Socket): void;
 }
@@ -103,9 +104,10 @@ export class EdgeProcess {
 
   #onMessage(message: FromEdge, socket?: Socket): void {
     this.seenMs = performance.now();
-    const { start, onServing, onLog, onConnection } = this.#options;
+    const { start, onServing, onServed, onLog, onConnection } = this.#options;
     if (message.type === "ask") void this.#answer(message.id, message.name, message.asked);
     else if (message.type === "open") for (const count of message.counts) this.#claims.count(count);
+    else if (message.type === "served") for (const request of message.requests) onServed(request);
     else if (message.type === "pong") {
       this.totals = message.totals;
       this.#pings.get(message.id)?.();

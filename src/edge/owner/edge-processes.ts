@@ -11,7 +11,7 @@ import { backoffMs } from "../../lib/backoff.ts";
 import type { Running } from "../../lib/lifecycle.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { Credential } from "../../lib/x509/certificate.ts";
-import type { EdgeStart } from "../messages.ts";
+import type { EdgeStart, Served } from "../messages.ts";
 import { type AnswersDeps, createAnswers } from "./answers.ts";
 import { EdgeProcess } from "./edge-process.ts";
 
@@ -36,6 +36,8 @@ export interface EdgeProcessesOptions extends AnswersDeps, Pick<Directory, "clai
   registry: Registry;
   onChange(listener: (change: { topic: string; key: string }) => void): () => void;
   onIdentityChange(listener: () => void): () => void;
+  /** Called for every request that a process has served. */
+  onServed(request: Served): void;
   onCertificate(listener: (name: string, credential: Credential | null) => void): void;
 }
 
@@ -43,6 +45,7 @@ export interface EdgeProcessesOptions extends AnswersDeps, Pick<Directory, "clai
 export interface Port {
   fd: number;
   start(): EdgeStart;
+  onOwnCertificate(listener: (credential: Credential) => void): void;
   /** The server accepts connections itself from now on. */
   takePort(): void;
   adopt(socket: Socket): void;
@@ -57,6 +60,8 @@ export interface EdgeProcesses extends Running {
   /** Idle connections go to `take` when the processes stop; requests in flight get `graceMs`. */
   hold(graceMs: number, take: (socket: Socket) => void): void;
   pids(): number[];
+  /** Says that processes are missing; null when all serve. */
+  shortage(): string | null;
 }
 
 export function createEdgeProcesses(options: EdgeProcessesOptions): EdgeProcesses {
@@ -97,6 +102,7 @@ export function createEdgeProcesses(options: EdgeProcessesOptions): EdgeProcesse
     const ready = Promise.withResolvers<void>();
     const one = new EdgeProcess({
       ...{ answers, fd: at.fd, claim: options.claim, era: () => era, start: at.start },
+      onServed: options.onServed,
       onServing() {
         ready.resolve();
         accepting.resolve();
@@ -151,6 +157,9 @@ export function createEdgeProcesses(options: EdgeProcessesOptions): EdgeProcesse
 
   return {
     async open(at) {
+      at.onOwnCertificate((credential) => {
+        for (const one of processes) one.send({ type: "ownCertificate", credential });
+      });
       await Promise.all(Array.from({ length: count }, () => begin(at)));
       await accepting.promise;
       log.info({ pids: serving().map(({ pid }) => pid) }, "edge processes serve the port");
@@ -169,6 +178,10 @@ export function createEdgeProcesses(options: EdgeProcessesOptions): EdgeProcesse
       held = { graceMs, take };
     },
     pids: () => serving().flatMap(({ pid }) => pid ?? []),
+    shortage() {
+      const { length } = serving();
+      return length >= count ? null : `${length} of ${count} edge processes serve the port.`;
+    },
     async stop() {
       stopping = true;
       clearInterval(watch);

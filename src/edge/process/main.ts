@@ -8,16 +8,18 @@ import { setFlagsFromString } from "node:v8";
 import { Registry } from "prom-client";
 import { LOOPBACK_DOMAIN } from "../../contract/addresses.ts";
 import { isOwnSandboxPath } from "../../contract/sandbox-own-paths.ts";
+import { isFailure } from "../../gateway/counters.ts";
 import type { GatewayDeps, GatewayLog, OwnEndpoint } from "../../gateway/deps.ts";
 import { createGateway, type Gateway } from "../../gateway/gateway.ts";
 import { NOTHING_OPEN } from "../../gateway/totals.ts";
 import { createEdge, type Edge } from "../../http/edge.ts";
+import { renewedCertificate } from "../../http/tls/default-certificate.ts";
 import { asNode } from "../../http/tls/tls-server.ts";
 import { detach } from "../../lib/network/held-port.ts";
 import { proxiesOf } from "../../lib/schemas/tls-settings.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import type { Credential } from "../../lib/x509/certificate.ts";
-import { type EdgeStart, type FromEdge, type FromOwner, OWNER, PORT_FD } from "../messages.ts";
+import { type EdgeStart, type FromEdge, type FromOwner, OWNER, PORT_FD, type Served } from "../messages.ts";
 import { createCallers } from "./callers.ts";
 import { createLeases, TELL_MS } from "./leases.ts";
 import { dialOwner } from "./owner-dial.ts";
@@ -43,21 +45,30 @@ export function runEdge(): void {
   const routes = createRoutes(ask);
   const callers = createCallers(ask, systemClock);
   const leases = createLeases({ ask, routes });
+  /** Told to the owner with the counts. */
+  const served: Served[] = [];
   const contexts = new Map<string, SecureContext>();
   let serving: Serving | null = null;
+  let renewOwn: (next: Credential) => void = () => {};
   let ending: Promise<void> | null = null;
 
   const tell = (): void => {
     const counts = leases.takeCounts(performance.now());
     if (counts.length > 0) send({ type: "open", counts });
+    if (served.length > 0) send({ type: "served", requests: served.splice(0) });
   };
   const telling = setInterval(tell, TELL_MS);
 
   async function start(given: EdgeStart): Promise<void> {
     for (const [name, credential] of given.certificates) learn(name, credential);
-    const gateway = createGateway(gatewayDeps(given, { ...callers, ...routes, ...leases }));
+    const gateway = createGateway({
+      ...gatewayDeps(given, { ...callers, ...routes, ...leases }),
+      meter: ({ workload: { uid }, durationMs, status, error, clientGone }) =>
+        void served.push({ uid, durationMs, isError: isFailure({ status, error, clientGone }) }),
+    });
     const edge = createEdge({
       ...{ gateway, clock: systemClock, names: given.names, config: given.config },
+      ...(given.certificate && { certificate: renewedCertificate(given.certificate, renewal) }),
       contextOf: (host) => contexts.get(host) ?? contexts.get(host.replace(/^[^.]+/, "*")),
       challengeAnswer: async (token) => (await ask("httpChallenge", { token })).value,
       challengeCredential: async (host) => (await ask("tlsChallenge", { host })).value,
@@ -70,6 +81,11 @@ export function runEdge(): void {
     serving = { edge, gateway };
     send({ type: "serving" });
   }
+
+  const renewal = (renew: typeof renewOwn): (() => void) => {
+    renewOwn = renew;
+    return () => {};
+  };
 
   /** A certificate that cannot be used is one domain's trouble. */
   function learn(name: string, credential: Credential | null): void {
@@ -89,6 +105,7 @@ export function runEdge(): void {
       await serving?.edge.stop(graceMs);
       await Promise.all(sent);
       clearInterval(telling);
+      tell();
       if (serving) send({ type: "pong", id: 0, totals: serving.gateway.totals() });
       if (process.connected) process.disconnect();
       process.exit();
@@ -102,6 +119,7 @@ export function runEdge(): void {
     else if (message.type === "changed") routes.forget(message.uid);
     else if (message.type === "identities") callers.forget();
     else if (message.type === "certificate") learn(message.name, message.credential);
+    else if (message.type === "ownCertificate") renewOwn(message.credential);
     else if (message.type === "ping")
       send({ type: "pong", id: message.id, totals: serving?.gateway.totals() ?? NOTHING_COUNTED });
     else if (message.type === "stop") void end(message.graceMs, message.keepIdle);
@@ -130,7 +148,10 @@ function sendIdle(socket: Socket): Promise<void> {
 
 type Known = Pick<GatewayDeps, "authenticate" | "authorize" | "resolve" | "ready" | "dial">;
 
-function gatewayDeps(given: EdgeStart, { authenticate, authorize, resolve, ready, dial }: Known): GatewayDeps {
+function gatewayDeps(
+  given: EdgeStart,
+  { authenticate, authorize, resolve, ready, dial }: Known,
+): Omit<GatewayDeps, "meter"> {
   return {
     settings: { ...given.settings, proxies: proxiesOf(given.config) },
     clock: systemClock,
@@ -153,7 +174,6 @@ function gatewayDeps(given: EdgeStart, { authenticate, authorize, resolve, ready
     rejoin: () => null,
     wake: () => Promise.reject(new Error("edge processes start nothing")),
     keepRequest: () => Promise.reject(new Error("edge processes keep no requests")),
-    meter: () => {},
   };
 }
 

@@ -10,10 +10,24 @@ const CERTIFICATE_LOOK_MS = 5000;
 const OWN_RENEW_MS = 14 * DAY_MS;
 
 export interface DefaultCertificate {
-  first: Credential;
+  current(): Credential;
   /** Calls the listener with every later certificate. */
   follow(listener: (next: Credential) => void): void;
   stop(): void;
+}
+
+/** A certificate that is replaced by whatever `renew` is called with. `begin` returns what ends that. */
+export function renewedCertificate(
+  first: Credential,
+  begin: (renew: (next: Credential) => void) => () => void,
+): DefaultCertificate {
+  let current = first;
+  const listeners = new Set<(next: Credential) => void>();
+  const stop = begin((next) => {
+    current = next;
+    for (const listener of listeners) listener(next);
+  });
+  return { current: () => current, follow: (listener) => void listeners.add(listener), stop };
 }
 
 type CertificateConfig = Pick<Config, "data" | "domain" | "region" | "tls_cert" | "tls_key">;
@@ -34,18 +48,17 @@ function fromFiles(certFile: string, keyFile: string): DefaultCertificate {
     certificate: readFileSync(certFile, "utf8"),
     key: readFileSync(keyFile, "utf8"),
   });
-  return {
-    first: read(),
-    follow: (listener) =>
-      watchFile(certFile, { interval: CERTIFICATE_LOOK_MS }, () => {
-        try {
-          listener(read());
-        } catch {
-          // A certificate may be half written while it is replaced; the old one is used until the next check.
-        }
-      }),
-    stop: () => unwatchFile(certFile),
-  };
+  return renewedCertificate(read(), (renew) => {
+    const look = (): void => {
+      try {
+        renew(read());
+      } catch {
+        // A certificate may be half written while it is replaced; the old one is used until the next check.
+      }
+    };
+    watchFile(certFile, { interval: CERTIFICATE_LOOK_MS }, look);
+    return () => unwatchFile(certFile, look);
+  });
 }
 
 function fromOwnAuthority(
@@ -57,12 +70,8 @@ function fromOwnAuthority(
   const below =
     domain === undefined ? [] : [domain, ...["", `${region}.`, "preview."].map((part) => `*.${part}${domain}`)];
   const make = (): Credential => authority.certificateFor([...new Set([...names, ...namesOfThisMachine(), ...below])]);
-  let timer: NodeJS.Timeout | undefined;
-  return {
-    first: make(),
-    follow(listener) {
-      timer = setInterval(() => listener(make()), OWN_RENEW_MS).unref();
-    },
-    stop: () => clearInterval(timer),
-  };
+  return renewedCertificate(make(), (renew) => {
+    const timer = setInterval(() => renew(make()), OWN_RENEW_MS).unref();
+    return () => clearInterval(timer);
+  });
 }

@@ -31,12 +31,14 @@ export function proxiesAt(ranges: readonly string[]): Proxies {
 /** The address of a client inside a workload, which has none; its `X-Forwarded-For` is not believed. */
 export const FROM_WORKLOAD = "workload";
 
+/** `workload` is the uid of the workload that the client is in, where that is known: tries are counted for each. */
 export function clientAddress(
   peer: string | undefined,
   forwarded: string | string[] | undefined,
   proxies: Proxies,
+  workload?: string,
 ): string {
-  if (!peer) return FROM_WORKLOAD;
+  if (!peer) return workload === undefined ? FROM_WORKLOAD : `${FROM_WORKLOAD} ${workload}`;
   if (forwarded === undefined || !proxies.include(peer)) return peer;
   const hops = String(forwarded).split(",");
   return plainAddress(proxies.outermost(hops) ?? "") ?? peer;
