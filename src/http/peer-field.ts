@@ -21,7 +21,7 @@ export interface Client {
 export type PeerRequest = { from: "client"; client: Client } | { from: "server" };
 
 const FROM_SERVER = "server";
-const FROM_CLIENT = /^client (-|[\w.:%]{2,64}) (http|https)$/;
+const FROM_CLIENT = /^client (-|[\w.:%-]{2,64}) (http|https)$/;
 
 const peers = new WeakSet<Duplex>();
 const edges = new WeakSet<Duplex>();
