@@ -1,10 +1,11 @@
 /** Dockerfiles of strangers: what a build may not reach, keep or use up. */
 import assert from "node:assert/strict";
-import { readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { type BuildBench, openBench } from "../builds/bench.ts";
 import { localDriverMissing } from "../local/machine.ts";
+import { eventually } from "../sandboxd-harness.ts";
 
 const lines = (...all: string[]): string => `${all.join("\n")}\n`;
 
@@ -85,6 +86,55 @@ suite("hostile builds", { skip: localDriverMissing ?? false }, () => {
     await assert.rejects(filling, { message: /The build was ended: the disk is full/ });
     bench.shortage = null;
     assert.deepEqual(await bench.driver.list(), []);
+  });
+
+  test("folders of --mount=type=cache count: a build that fills them ends, and the next one begins with empty ones", async () => {
+    bench.cacheBytesMax = 4 * 1024 ** 2;
+    const filling = (id: string, mb: number): string =>
+      `RUN --mount=type=cache,id=${id},target=/c head -c ${mb}M /dev/urandom > /c/f`;
+    try {
+      await assert.rejects(bench.build({ Dockerfile: lines("FROM base", filling("one", 6)) }), {
+        message: /caches of the build hold 6\.\d MB, and may hold 4\.0 MB/,
+      });
+      const both = lines("FROM base", filling("two", 3), filling("three", 3));
+      await assert.rejects(bench.build({ Dockerfile: both }), { message: /line 3: .*caches of the build/ });
+      const { name } = await bench.build({
+        Dockerfile: lines("FROM base", "RUN --mount=type=cache,id=one,target=/c ls /c > /seen"),
+      });
+      assert.equal(await bench.run(name, "cat /seen"), "");
+    } finally {
+      bench.cacheBytesMax = undefined;
+    }
+  });
+
+  test("what a step uses is held while it runs: a shortage removes neither its image nor its caches", async () => {
+    const going = bench.build({
+      Dockerfile: lines(
+        "FROM base",
+        "RUN --mount=type=cache,id=held,target=/c echo kept > /c/f; until [ -e /c/go ]; do sleep 0.1; done; cat /c/f > /made",
+      ),
+    });
+    const drives = join(bench.machine.dataDir, "drives");
+    const cacheOf = (): string | undefined =>
+      readdirSync(drives).find(
+        (each) =>
+          each.includes("build-cache-") &&
+          existsSync(join(drives, each, "f")) &&
+          statSync(join(drives, each, "f")).size === 5,
+      );
+    await eventually(async () => cacheOf() !== undefined);
+    const cache = cacheOf() ?? "";
+    await bench.builder.sweep(() => true);
+    const left = (await bench.driver.capabilities.images.list()).map(({ name }) => name);
+    assert.ok(
+      left.some((name) => /^step\/build-\d+-step/.test(name)),
+      left.join(),
+    );
+    assert.ok(bench.builder.isHeld(cache));
+    writeFileSync(join(drives, cache, "go"), "");
+    const { name } = await going;
+    assert.equal(await bench.run(name, "cat /made"), "kept\n");
+    assert.ok(!bench.builder.isHeld(cache));
   });
 
   test("failed builds leave no drive, no workload and no image of a step that was not finished", async () => {

@@ -16,6 +16,8 @@ export interface BuildBench extends AsyncDisposable {
   builder: Builder;
   /** What the disk of the machine lacks. */
   shortage: string | null;
+  /** What the caches of a build may hold; undefined: the builder's own limit. */
+  cacheBytesMax: number | undefined;
   /** Lines of the builder itself. */
   said: string[];
   /** `files`: the context, by path. */
@@ -38,11 +40,13 @@ export async function openBench(
     makeFolder,
     keepDrive: async () => {},
     shortage: () => bench.shortage,
+    cacheBytesMax: () => bench.cacheBytesMax,
   });
   let count = 0;
   const log: LogTag = { workspace: "ws", plural: "images", name: "test", uid: "test", source: "build" };
   const bench: BuildBench = {
     shortage: null,
+    cacheBytesMax: undefined,
     driver,
     machine,
     builder,

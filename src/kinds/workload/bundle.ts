@@ -172,13 +172,14 @@ export async function sweepBundles(
   deps: Deps,
   signal: AbortSignal,
 ): Promise<void> {
-  const { store, blobs, driver, clock } = deps;
+  const { store, blobs, driver, clock, builder } = deps;
   const used = await neededNow(needs, store);
   const isOld = ({ writtenMs }: { writtenMs: number }): boolean => writtenMs + UNUSED_MS < clock.now();
   for (const { key } of (await blobs.listNotes()).filter(isOld)) {
     signal.throwIfAborted();
     const bundle = (await blobs.readNote(key)) as Bundle | null;
     if (!bundle || filesOf(bundle).some((name) => used.has(name))) continue;
+    if (bundle.drive && builder.isHeld(bundle.drive)) continue; // a cache of a build that goes on
     await blobs.removeNote(key);
     if (bundle.drive) await (await driver.capability("drives"))?.destroy(bundle.drive);
     if (bundle.image) await (await driver.capability("images"))?.remove(bundle.image);

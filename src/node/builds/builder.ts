@@ -16,7 +16,12 @@ export interface BuilderOptions {
   /** Notes that a drive with a cache is in use. */
   keepDrive: (id: string) => Promise<void>;
   shortage: () => string | null;
+  /** What the caches of a build may hold; default CACHE_BYTES_MAX. */
+  cacheBytesMax?: () => number | undefined;
 }
+
+/** As much as the root of a step: a build takes twice that on the disk at most. */
+const CACHE_BYTES_MAX = 8 * 1024 ** 3;
 
 /** Builds on this machine. A build keeps two processors busy. */
 const TURNS = { atOnce: 2, atOncePerOwner: 1, waitingMax: 20 };
@@ -36,7 +41,7 @@ export class Builder {
   readonly #options: BuilderOptions;
   readonly #turns = new FairQueue(TURNS);
   readonly #going = new Map<string, Going>();
-  /** Images of steps that builds use, with the number of those builds. */
+  /** Images of steps and drives of caches that builds use, with the number of those builds. */
   readonly #held = new Map<string, number>();
   readonly #failures = new Map<string, unknown>();
   readonly #stopping = new AbortController();
@@ -110,7 +115,8 @@ export class Builder {
       // The cache gives way to what is built now.
       if (shortage() !== null) await this.sweep(() => true);
       const drives = await need(driver, "drives");
-      const parts = { driver, building, images, drives, makeFolder, keepDrive, say, shortage, hold };
+      const cacheBytesMax = this.#options.cacheBytesMax?.() ?? CACHE_BYTES_MAX;
+      const parts = { driver, building, images, drives, makeFolder, keepDrive, cacheBytesMax, say, shortage, hold };
       const built = await buildImage(request, parts, signal);
       hold(built.name);
       return await keep(built);
@@ -127,7 +133,7 @@ export class Builder {
     }
   }
 
-  /** Whether a build uses this image, or is about to record it. */
+  /** Whether a build uses this image or drive, or is about to record it. */
   isHeld(name: string): boolean {
     return this.#held.has(name);
   }

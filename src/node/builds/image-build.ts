@@ -24,7 +24,7 @@ import type { Mount } from "../workload.ts";
 import { BuildFailed } from "./build-failed.ts";
 import { BuildContext } from "./context.ts";
 import { configOf, documentOf } from "./image-document.ts";
-import { BUILT_PREFIX, cacheDrive, stepKey, stepName } from "./step-names.ts";
+import { BUILT_PREFIX, cacheDrive, stepBase, stepKey, stepName } from "./step-names.ts";
 import { filesCommand, runStep, type StepRun } from "./step-workload.ts";
 
 export interface BuildRequest {
@@ -61,7 +61,9 @@ export interface BuildParts {
   shortage(): string | null;
   /** Notes that a folder of `--mount=type=cache` is in use; those that no build uses any more are removed. */
   keepDrive(id: string): Promise<void>;
-  /** Holds the image of a step as long as the build goes on. */
+  /** What the caches that a build mounts may hold together. */
+  cacheBytesMax: number;
+  /** Holds the image of a step, or the drive of a cache, as long as the build goes on. */
   hold(name: string): void;
 }
 
@@ -102,6 +104,7 @@ class ImageBuild {
   readonly #stages = new Map<number, Built>();
   readonly #bases = new Map<string, Promise<Built>>();
   readonly #drives: string[] = [];
+  readonly #caches = new Set<string>();
   #context: Promise<BuildContext> | null = null;
   #contextDrive: Promise<string> | null = null;
   #steps = 0;
@@ -304,8 +307,7 @@ class ImageBuild {
     for (const mount of step.mounts) {
       if (mount.type === "cache") {
         const drive = cacheDrive(owner, mount.id);
-        await this.#parts.drives.create(drive);
-        await this.#parts.keepDrive(drive);
+        await this.#openCache(drive, mount.id);
         mounts.push({ source: { drive }, path: mount.target });
       } else if (mount.type === "bind") {
         const drive =
@@ -335,6 +337,30 @@ class ImageBuild {
     }
   }
 
+  /** A cache that an earlier build filled beyond the limit is emptied, so that this build can go on. */
+  async #openCache(drive: string, id: string): Promise<void> {
+    const { drives, keepDrive, hold, cacheBytesMax } = this.#parts;
+    if (!this.#caches.has(drive)) {
+      hold(drive);
+      if (((await drives.bytes(drive)) ?? 0) > cacheBytesMax) {
+        await drives.destroy(drive);
+        this.#say(`The cache '${id}' held more than ${bytesText(cacheBytesMax)} and was emptied.`, SEVERITY.WARNING);
+      }
+      this.#caches.add(drive);
+    }
+    await drives.create(drive);
+    await keepDrive(drive);
+  }
+
+  /** What the caches of this build hold too much; null while there is room. */
+  async #excess(): Promise<string | null> {
+    const { drives, cacheBytesMax } = this.#parts;
+    let held = 0;
+    for (const drive of this.#caches) held += (await drives.bytes(drive)) ?? 0;
+    if (held <= cacheBytesMax) return null;
+    return `the caches of the build hold ${bytesText(held)}, and may hold ${bytesText(cacheBytesMax)} together.`;
+  }
+
   async #secretDrive(files: Record<string, string>): Promise<string> {
     const folder = await this.#parts.makeFolder();
     try {
@@ -353,8 +379,10 @@ class ImageBuild {
     const { driver, building, shortage } = this.#parts;
     const { id, log } = this.#request;
     const whole: StepRun = { env: {}, workDir: "/", user: "", network: false, ...run, uid: `${id}-step` };
+    this.#parts.hold(stepBase(whole.uid));
     try {
-      await runStep(whole, kept, { driver, building, shortage, log }, this.#signal);
+      const excess = (): Promise<string | null> => this.#excess();
+      await runStep(whole, kept, { driver, building, shortage, excess, log }, this.#signal);
     } catch (error) {
       if (
         error instanceof PlatformError &&

@@ -21,6 +21,9 @@ export const stepKey = (owner: string, below: string, step: unknown): string =>
 /** The first part tells steps of different workspaces apart without naming the workspace. */
 export const stepName = (owner: string, key: string): string => `${STEP_PREFIX}${ownerWord(owner)}-${key}`;
 
+/** The image that a running step stands on. */
+export const stepBase = (uid: string): string => `${STEP_PREFIX}${uid}`;
+
 export const ownerWord = (owner: string): string => createHash("sha256").update(owner).digest("hex").slice(0, 16);
 
 /** A folder that `RUN --mount=type=cache` keeps from build to build. */
