@@ -18,6 +18,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
 import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
 import type { Grade } from "../../src/node/workload.ts";
@@ -104,6 +105,38 @@ else
         assert.deepEqual([copied.uid, copied.mode], [original.uid, original.mode]);
         assert.equal(readFileSync(join(odd, "closed/file"), "utf8"), "own\n");
         assert.equal(lstatSync(join(machine.dataDir)).mode & 0o077, 0, "no other user reaches what root left there");
+      });
+
+      test("an export of a volume has no device, no set-id bit and no extended attribute", async (t) => {
+        const { volumes, volumeCopies } = driver.capabilities;
+        await volumes.create({ id: "vol", sizeMb: 16 });
+        t.after(async () => {
+          await driver.destroy("with-volume");
+          await volumeCopies.remove("export");
+        });
+        const box = await driver.create({
+          ...{ uid: "with-volume", name: "box", image: "berth/base-image:latest", env: {}, network: "closed" },
+          limits: { memoryMb: 256, cpus: 1, pids: 128 },
+          mounts: [{ source: { volume: "vol" }, path: "/vol" }],
+        });
+        // The kernel lets everybody make the device 0:0, which an overlay reads as "removed".
+        const { exitCode, output } = await run(
+          box,
+          `cd /vol && cp /bin/true su && chmod 6755 su && mkdir -m 2755 dir && echo own > file && ln -s su link
+           mknod gone c 0 0; mknod null c 1 3; mkfifo pipe
+           python3 -c 'import os; os.setxattr("su", "user.mark", b"marked")'; true`,
+        );
+        assert.equal(exitCode, 0, output);
+        await volumeCopies.take("vol", "export");
+        const tar = await buffer(await volumeCopies.pack("export"));
+        const listed = execFileSync("tar", ["-tv"], { input: tar, encoding: "utf8" }).trimEnd().split("\n");
+        const modes = Object.fromEntries(
+          listed.map((line) => [line.replace(/.* \.\//, "").replace(/ -> .*/, ""), line.slice(0, 10)]),
+        );
+        assert.deepEqual(modes, {
+          ...{ "": "drwxr-xr-x", su: "-rwxr-xr-x", "dir/": "drwxr-xr-x", file: "-rw-r--r--", link: "lrwxrwxrwx" },
+        });
+        assert.ok(!tar.includes("marked"));
       });
 
       test("a folder that becomes a link while it is copied brings nothing of the machine", async (t) => {

@@ -6,7 +6,7 @@ import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { VolumeCopy } from "../../../capabilities/volume-copies.ts";
 import type { Volume } from "../../../capabilities/volumes.ts";
-import { tarStream } from "../../common/tar-stream.ts";
+import { plainTarStream } from "../../common/tar-stream.ts";
 import { copyFrozen, copyStill } from "./frozen-copy.ts";
 import { mountImage, mountToRead, unmountImage, unmountLeftovers } from "./loop-image.ts";
 import type { CopyTree } from "./tree-copy.ts";
@@ -63,7 +63,7 @@ export async function packCopy(place: Place, id: string): Promise<Readable> {
   const record = readVolume(place, id);
   if (!record) throw new PlatformError("unprocessable", `There is no copy ${id} on this machine.`);
   const folder = join(place.dir, id);
-  if (!record.sized) return tarOf(join(folder, "data"));
+  if (!record.sized) return plainTarStream(join(folder, "data"));
   const at = mkdtempSync(join(place.dir, ".pack-"));
   const close = async (): Promise<void> => {
     await unmountImage(at).catch(() => {}); // not mounted
@@ -75,13 +75,10 @@ export async function packCopy(place: Place, id: string): Promise<Readable> {
     await close();
     throw error;
   }
-  const tar = tarOf(at);
+  const tar = plainTarStream(at);
   tar.once("close", () => void close());
   return tar;
 }
-
-/** The folder that ext4 keeps for itself is no file of the volume. */
-const tarOf = (folder: string): Readable => tarStream(["--exclude=./lost+found", "-C", folder, "."]);
 
 export async function observeCopy(place: Place, id: string): Promise<VolumeCopy | null> {
   const found = await observeVolume(place, id);
