@@ -31,6 +31,7 @@ import type { Snapshot } from "../src/node/capabilities/snapshots.ts";
 import type { Volume, VolumeSpec } from "../src/node/capabilities/volumes.ts";
 import type { CallOptions } from "../src/node/dial/endpoint.ts";
 import type { Driver, OnStop, Probe } from "../src/node/driver.ts";
+import { belowUse } from "../src/node/drivers/common/below-use.ts";
 import type { Exec, Mount, Observed, WorkloadSpec } from "../src/node/workload.ts";
 import { unpackHere } from "./unpack-here.ts";
 
@@ -46,6 +47,8 @@ export interface FakeOptions {
   failCreate?: (spec: WorkloadSpec) => string | undefined;
   /** A destroy begins when this promise is fulfilled. */
   beforeDestroy?: () => Promise<void>;
+  /** Megabytes of memory that a workload holds; 1 unless told. */
+  usedMb?: (uid: string) => number;
   /** Answers on the API socket; without it every request is answered with `{ uid, method, url }`. */
   api?: (uid: string) => RequestListener;
   /** Where a port inside a workload is on the test machine; without it, the same number. */
@@ -154,9 +157,6 @@ export function fakeDriver(machine: FakeMachine): Driver {
       const all = workload(uid).output[stream];
       return { bytes: all.subarray(offset, offset + bytesMax), size: all.length };
     },
-    setLimits: async (uid, limits) => {
-      workload(uid).observed.limits = limits;
-    },
     destroy: async (uid, { ended, graceMs, keepFiles } = {}) => {
       await options.beforeDestroy?.();
       const found = workloads.get(uid);
@@ -193,6 +193,16 @@ function fakeCapabilities(machine: FakeMachine): Partial<Capabilities> {
     freezing: {
       freeze: async (uid) => setFrozen(workload(uid), true),
       thaw: async (uid) => setFrozen(workload(uid), false),
+    },
+    resizing: {
+      resize: async (uid, limits) => {
+        const { observed } = workload(uid);
+        if (observed.state === "exited") throw new PlatformError("conflict", "The workload has ended.");
+        const usedMb = machine.options.usedMb?.(uid) ?? 1;
+        if (limits.memoryMb < usedMb) throw belowUse(limits, usedMb * 1024 * 1024);
+        observed.limits = limits;
+        return { ...observed };
+      },
     },
     hotMounts: {
       mount: async (uid, mount) => attach(machine, workload(uid), mount),

@@ -12,7 +12,7 @@
 
 import type { Capabilities, CapabilityName } from "./capabilities/capabilities.ts";
 import type { CallOptions } from "./dial/endpoint.ts";
-import type { Grade, Limits, Observed, Output, Stats, WorkloadSpec } from "./workload.ts";
+import type { Grade, Observed, Output, Stats, WorkloadSpec } from "./workload.ts";
 
 export interface Driver {
   /** Its name in the list of drivers (`drivers/index.ts`). */
@@ -43,7 +43,6 @@ export interface Driver {
   /** What the foreground command wrote, from a byte offset on; the head of a very long output is dropped. */
   readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output>;
 
-  setLimits(uid: string, limits: Limits): Promise<void>;
   /** SIGTERM, `graceMs` of patience, then SIGKILL; removes every trace unless told. Unknown uid: nothing to do. */
   destroy(uid: string, options?: DestroyOptions): Promise<void>;
 

@@ -17,7 +17,6 @@ export const forwardingDriver = ({ name, node, target }: ForwardingOptions): Dri
   prolong: async (uid, endsAtMs) => (await target()).prolong(uid, endsAtMs),
   stats: async (uid) => (await target()).stats(uid),
   readOutput: async (uid, stream, offset, bytesMax) => (await target()).readOutput(uid, stream, offset, bytesMax),
-  setLimits: async (uid, limits) => (await target()).setLimits(uid, limits),
   destroy: async (uid, options) => (await target()).destroy(uid, options),
   stop: async (workloads) => (await target()).stop(workloads),
 });

@@ -91,6 +91,20 @@ function lives(path: string): void {
     assert.ok(stats.memoryBytes > 0 && stats.pids > 1);
   });
 
+  test("it is resized while it runs, and refused while its memory lies on disk", async () => {
+    const resizing = await driver.capability("resizing");
+    if (!resizing) return;
+    await run(await box(), "head -c 100M /dev/zero > /dev/shm/held");
+    await assert.rejects(resizing.resize("box", { memoryMb: 96, cpus: 1 }), { code: "conflict", message: /in use/ });
+    assert.equal((await resizing.resize("box", { memoryMb: 640, cpus: 0.5 })).limits.memoryMb, 640);
+    assert.equal((await run(await box(), "rm /dev/shm/held && echo on")).output, "on\n");
+    await (await need(driver, "hibernation")).hibernate("box");
+    const asleep = resizing.resize("box", { memoryMb: 700, cpus: 1 });
+    await assert.rejects(asleep, { code: "conflict", message: /lies on disk/ });
+    await (await need(driver, "freezing")).thaw("box");
+    assert.deepEqual((await box()).limits, { memoryMb: 640, cpus: 0.5 });
+  });
+
   test("its files, volumes and drives are those of its record", async () => {
     const made = await box();
     await run(made, "echo kept > /kept; echo kept > /data/kept; echo kept > /tmp/kept");

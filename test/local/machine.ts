@@ -15,6 +15,7 @@ import {
   type LocalDriverOptions,
   openLocalDriver,
 } from "../../src/node/drivers/local/local-driver.ts";
+import { findCgroups, removeCgroupHost } from "../../src/node/drivers/local/machine/cgroup.ts";
 import type { Grade, Observed } from "../../src/node/workload.ts";
 import { closeAtEnd } from "../closing.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";
@@ -101,10 +102,17 @@ export async function run(workload: Pick<Observed, "endpoint">, command: string)
   return { exitCode, output: logs };
 }
 
+/** Whether control groups of this machine limit memory and processors, for this user. */
+export function holdsLimits(): boolean {
+  const found = findCgroups(`berth-look-${process.pid}`);
+  removeCgroupHost(found);
+  return found.limits.includes("memory") && found.limits.includes("cpu");
+}
+
 /** The local driver as the conformance suite takes it. */
 export const localCandidate = (options: Partial<LocalDriverOptions>): Candidate => ({
   // Only workloads in gVisor sleep on disk.
-  capabilities: CAPABILITY_NAMES.filter((name) => name !== "hibernation"),
+  capabilities: CAPABILITY_NAMES.filter((name) => name !== "hibernation" && (name !== "resizing" || holdsLimits())),
   open: () => localHarness(options),
 });
 

@@ -5,6 +5,7 @@ import type { Freezing } from "./freezing.ts";
 import type { Hibernation } from "./hibernation.ts";
 import type { HotMounts } from "./hot-mounts.ts";
 import type { Images } from "./images.ts";
+import type { Resizing } from "./resizing.ts";
 import type { Snapshots } from "./snapshots.ts";
 import type { Unpacking } from "./unpacking.ts";
 import type { VolumeCopies } from "./volume-copies.ts";
@@ -14,6 +15,7 @@ export interface Capabilities {
   freezing: Freezing;
   hibernation: Hibernation;
   hotMounts: HotMounts;
+  resizing: Resizing;
   snapshots: Snapshots;
   volumes: Volumes;
   volumeCopies: VolumeCopies;
@@ -30,6 +32,7 @@ export const CAPABILITY_WORDS: Readonly<Record<CapabilityName, string>> = {
   freezing: "freezing: sandboxes never go to standby",
   hibernation: "sleep on disk: the memory of a sandbox in standby stays in use",
   hotMounts: "mounts into running workloads",
+  resizing: "change of the limits of a running workload",
   snapshots: "snapshots",
   volumes: "volumes",
   volumeCopies: "copies of volumes",

@@ -19,6 +19,7 @@ import { images } from "./images.ts";
 import { keptFiles } from "./kept-files.ts";
 import { lifecycle } from "./lifecycle.ts";
 import { neighbours } from "./neighbours.ts";
+import { resizing } from "./resizing.ts";
 import { snapshots } from "./snapshots.ts";
 import { unpacking } from "./unpacking.ts";
 import { volumeCopies } from "./volume-copies.ts";
@@ -38,6 +39,7 @@ const PARTS: Readonly<Record<CapabilityName, Part>> = {
   freezing,
   hibernation,
   hotMounts,
+  resizing,
   snapshots,
   volumes,
   volumeCopies,

@@ -41,11 +41,9 @@ export const lifecycle: Part = (get, spec) => {
     assert.equal(await driver.observe(wanted.uid), null);
   });
 
-  test("limits change in place and stats are numbers", async () => {
+  test("stats are numbers", async () => {
     const { driver } = get();
     const made = await driver.create(spec());
-    await driver.setLimits(made.uid, { memoryMb: 300, cpus: 0.5 });
-    assert.equal((await driver.observe(made.uid))?.limits.memoryMb, 300);
     const stats = await driver.stats(made.uid);
     assert.ok(stats.memoryBytes > 0 && stats.cpuMs >= 0 && stats.pids >= 1);
   });

@@ -20,13 +20,13 @@ import type { Capabilities, CapabilityName } from "../../capabilities/capabiliti
 import type { CallOptions } from "../../dial/endpoint.ts";
 import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
-import type { Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
+import type { Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
 import { setEnd } from "../common/daemon-config.ts";
 import { installDaemon } from "../common/install-daemon.ts";
 import { readOutputFile } from "../common/output-file.ts";
 import { PROXY_ENV } from "../common/proxy-env.ts";
 import { Serial } from "../common/serial.ts";
-import { checkLimits, checkSpec } from "../common/spec-check.ts";
+import { checkSpec } from "../common/spec-check.ts";
 import { type BaseImage, openBaseImage, openSkeleton } from "../local/images/base-image.ts";
 import { loaderPath, openLoaderLayer } from "../local/images/loader-layer.ts";
 import { imageSchema, statsSchema } from "./engine/answers.ts";
@@ -41,10 +41,10 @@ import { DockerSnapshots } from "./images/snapshots.ts";
 import { Storage } from "./storage/storage.ts";
 import { openCage } from "./storage/unpacking.ts";
 import { VolumeStore } from "./storage/volumes.ts";
-import { limitsOf } from "./workload/container.ts";
 import { Doors } from "./workload/doors.ts";
 import { Fleet, type Found } from "./workload/fleet.ts";
 import { Loader } from "./workload/loader.ts";
+import { DockerResizing } from "./workload/resizing.ts";
 import { tryOnce } from "./workload/trial.ts";
 
 export interface DockerDriverOptions {
@@ -167,6 +167,7 @@ export class DockerDriver implements Driver {
         freeze: (uid) => this.#serial.run(uid, () => this.#fleet.setFrozen(uid, true)),
         thaw: (uid) => this.#serial.run(uid, () => this.#fleet.setFrozen(uid, false)),
       },
+      resizing: new DockerResizing({ client, fleet: this.#fleet, serial: this.#serial }),
       snapshots: this.#snapshots,
       volumes: this.#storage.volumes,
       drives: this.#storage.drives,
@@ -269,14 +270,6 @@ export class DockerDriver implements Driver {
   async readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
     const { record } = await this.#fleet.known(uid);
     return readOutputFile(join(this.#fleet.dirOf(record), "run"), stream, offset, bytesMax);
-  }
-
-  setLimits(uid: string, limits: Limits): Promise<void> {
-    return this.#serial.run(uid, async () => {
-      checkLimits(limits);
-      const { container } = await this.#fleet.living(uid);
-      await this.#parts.client.text("POST", `/containers/${container.Id}/update`, { body: limitsOf(limits) });
-    });
   }
 
   async destroy(uid: string, { graceMs = 0, keepFiles = false, ended }: DestroyOptions = {}): Promise<void> {

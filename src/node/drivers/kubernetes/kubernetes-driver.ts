@@ -15,9 +15,9 @@ import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
 import { baseEnv } from "../../images/base-names.ts";
 import type { CommandOf } from "../../images/image-command.ts";
-import type { Grade, Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
+import type { Grade, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
 import { Serial } from "../common/serial.ts";
-import { checkLimits, checkSpec } from "../common/spec-check.ts";
+import { checkSpec } from "../common/spec-check.ts";
 import { openAccount } from "./client/account.ts";
 import { KubeClient } from "./client/kube-client.ts";
 import { Mirror } from "./client/mirror.ts";
@@ -130,7 +130,10 @@ export const probeOf = ({ userNamespaces = false }: KubeSettings): Probe => ({
 export class KubernetesDriver implements Driver {
   readonly name = "kubernetes";
   readonly node: string;
-  /** The others are not declared: the cluster keeps images, and copies no files of a running pod. */
+  /**
+   * The others are not declared: the cluster keeps images, and copies no files of a running pod. Resizing is absent
+   * because a cluster accepts a resize of a pod before the kubelet has done it, and may defer it for any time.
+   */
   readonly capabilities: Pick<Capabilities, "volumes" | "freezing">;
   readonly #parts: Parts;
   readonly #fleet: Fleet;
@@ -298,13 +301,6 @@ export class KubernetesDriver implements Driver {
 
   readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
     return this.#fleet.readOutput(uid, stream, offset, bytesMax);
-  }
-
-  setLimits(uid: string, limits: Limits): Promise<void> {
-    return this.#serial.run(uid, async () => {
-      checkLimits(limits);
-      await this.#fleet.setLimits(uid, limits);
-    });
   }
 
   async destroy(uid: string, { graceMs = 0, keepFiles = false, ended }: DestroyOptions = {}): Promise<void> {

@@ -20,16 +20,17 @@ import type { Capabilities, CapabilityName } from "../../capabilities/capabiliti
 import type { CallOptions } from "../../dial/endpoint.ts";
 import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
-import type { Grade, Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
+import type { Grade, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
 import { PROXY_ENV } from "../common/proxy-env.ts";
 import { Serial } from "../common/serial.ts";
-import { checkLimits, checkSpec } from "../common/spec-check.ts";
+import { checkSpec } from "../common/spec-check.ts";
 import { LocalBuilding } from "./capabilities/building.ts";
 import { LocalFreezing } from "./capabilities/freezing.ts";
 import { LocalHibernation } from "./capabilities/hibernation.ts";
 import { LocalHotMounts } from "./capabilities/hot-mounts.ts";
 import { LocalImages } from "./capabilities/images.ts";
 import { needsIsolation } from "./capabilities/needs-isolation.ts";
+import { LocalResizing } from "./capabilities/resizing.ts";
 import { LocalSnapshots } from "./capabilities/snapshots.ts";
 import { LocalVolumeCopies } from "./capabilities/volume-copies.ts";
 import * as imageStore from "./images/images.ts";
@@ -243,6 +244,7 @@ export class LocalDriver implements Driver {
       freezing: this.#freezing,
       hibernation: new LocalHibernation(this.#fleet, this.#serial, machine.runsc),
       hotMounts: new LocalHotMounts(this.#fleet, this.#serial, this.#storage),
+      resizing: new LocalResizing(this.#fleet, this.#serial, machine),
       snapshots: this.#snapshots,
       volumes: this.#storage.volumes,
       volumeCopies: this.#volumeCopies,
@@ -266,6 +268,8 @@ export class LocalDriver implements Driver {
     const lacks: Partial<Record<CapabilityName, boolean>> = {
       hotMounts: onlyGuests,
       hibernation: machine.runsc === null,
+      // Without control groups the limits are those of each process, fixed at its start.
+      resizing: !machine.cgroups.limits.includes("memory") || !machine.cgroups.limits.includes("cpu"),
     };
     return lacks[name] ? null : this.capabilities[name];
   }
@@ -359,13 +363,6 @@ export class LocalDriver implements Driver {
 
   async readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
     return this.#fleet.known(uid).readOutput(stream, offset, bytesMax);
-  }
-
-  setLimits(uid: string, limits: Limits): Promise<void> {
-    return this.#serial.run(uid, async () => {
-      checkLimits(limits);
-      this.#fleet.known(uid).setLimits(limits);
-    });
   }
 
   async destroy(uid: string, { graceMs = 0, keepFiles = false, ended }: DestroyOptions = {}): Promise<void> {

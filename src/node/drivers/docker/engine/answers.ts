@@ -41,7 +41,7 @@ export const containersSchema = z.array(
 );
 
 export const statsSchema = z.object({
-  memory_stats: z.object({ usage: z.number().nullish() }),
+  memory_stats: z.object({ usage: z.number().nullish(), stats: z.record(z.string(), z.number()).nullish() }),
   cpu_stats: z.object({ cpu_usage: z.object({ total_usage: z.number().nullish() }) }),
   pids_stats: z.object({ current: z.number().nullish() }),
 });

@@ -9,7 +9,7 @@ import { PlatformError } from "../../../../contract/errors.ts";
 import { CONTROL, OUTPUT_SIZE_HEADER, type SandboxStats } from "../../../../contract/sandbox-wire.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
 import type { DestroyOptions } from "../../../driver.ts";
-import type { Limits, Observed, Output, WorkloadSpec } from "../../../workload.ts";
+import type { Observed, Output, WorkloadSpec } from "../../../workload.ts";
 import { askControl, callControl } from "../../common/control.ts";
 import { listening } from "../../common/readiness.ts";
 import type { KubeClient } from "../client/kube-client.ts";
@@ -17,7 +17,7 @@ import type { Mirror } from "../client/mirror.ts";
 import { isRefusal, KubeRefusal } from "../client/refusal.ts";
 import { type Pod, podSchema } from "../objects/answers.ts";
 import { ANNOTATION, podName, selectorOf } from "../objects/names.ts";
-import { CONTAINER, type PodGround, type PodOrder, podBody, resourcesOf } from "../objects/pod-body.ts";
+import { CONTAINER, type PodGround, type PodOrder, podBody } from "../objects/pod-body.ts";
 import { configOf, secretBody } from "./daemon.ts";
 import { outputIn } from "./last-output.ts";
 import { hasEnded, isHalted, isRunning, logNodeOf, observedOf } from "./observed.ts";
@@ -282,20 +282,6 @@ export class Fleet {
         if (left === 1) throw error;
       }
       await changed; // the workload may have ended meanwhile, which the cluster tells a little later
-    }
-  }
-
-  async setLimits(uid: string, limits: Limits): Promise<void> {
-    const { client } = this.#options;
-    await this.living(uid);
-    const body = { spec: { containers: [{ name: CONTAINER, resources: resourcesOf(limits) }] } };
-    const type = "application/strategic-merge-patch+json";
-    try {
-      await client.json(podSchema, "PATCH", `${this.#pathOf(uid)}/resize`, { body, type });
-    } catch (error) {
-      if (!(error instanceof KubeRefusal)) throw error;
-      const message = `This cluster does not change the limits of a running pod: ${error.message}`;
-      throw new PlatformError("unprocessable", message, { cause: error });
     }
   }
 

@@ -132,6 +132,34 @@ export function cgroupStats({ version, paths }: Cgroup): Partial<Stats> {
   };
 }
 
+/** Bytes of memory that the kernel cannot take back: all but the pages of files. */
+export function heldBytes({ version, paths }: Cgroup): number {
+  const isUnified = version === 2;
+  const dir = isUnified ? paths.unified : paths.memory;
+  const used = Number(readText(`${dir}/${isUnified ? "memory.current" : "memory.usage_in_bytes"}`).trim());
+  const stat = readText(`${dir}/memory.stat`);
+  const prefix = isUnified ? "" : "total_";
+  const pages = ["inactive_file", "active_file"].map((name) =>
+    Number(new RegExp(`^${prefix}${name} (\\d+)$`, "m").exec(stat)?.[1] ?? 0),
+  );
+  return Math.max(0, used - pages.reduce((sum, each) => sum + each, 0));
+}
+
+/**
+ * Takes pages of files away until the group uses at most so many bytes, and answers with the bytes that it then uses.
+ * The group has no limit below `bytes` afterwards. Without processes being killed: `memory.high` and version 1's limit
+ * only reclaim.
+ */
+export function reclaimDownTo({ version, paths }: Cgroup, bytes: number): number {
+  if (version === 2) {
+    tryWrite(`${paths.unified}/memory.high`, String(bytes));
+    tryWrite(`${paths.unified}/memory.high`, "max");
+    return Number(readText(`${paths.unified}/memory.current`).trim());
+  }
+  if (!paths.memory || tryWrite(`${paths.memory}/memory.limit_in_bytes`, String(bytes))) return 0;
+  return Number(readText(`${paths.memory}/memory.usage_in_bytes`).trim());
+}
+
 /** Number of processes killed by the memory limit. */
 export function oomKills({ version, paths }: Cgroup): number {
   const file = version === 2 ? `${paths.unified}/memory.events` : `${paths.memory}/memory.oom_control`;

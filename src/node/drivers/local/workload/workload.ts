@@ -21,7 +21,7 @@ import { callControl } from "../../common/control.ts";
 import { EGRESS_SOCKET, saveDrives, setEnd } from "../../common/daemon-config.ts";
 import { openDoor } from "../../common/doors.ts";
 import { readOutputFile } from "../../common/output-file.ts";
-import { guestLimits } from "../gvisor/guest-limits.ts";
+import { groupLimits } from "../gvisor/guest-limits.ts";
 import { forgetMemory, writeMemory } from "../gvisor/memory.ts";
 import {
   cgroupStats,
@@ -230,9 +230,8 @@ export class Workload {
     if (this.alive) setEnd(this.dir, endsAtMs);
   }
 
-  setLimits(limits: Limits): void {
-    this.#mustLive();
-    this.#hold(limits);
+  /** Writes the limits to its record, which is what the next server holds it to. */
+  recordLimits(limits: Limits): void {
     this.record.limits = limits;
     saveRecord(this.dir, this.record);
   }
@@ -353,7 +352,7 @@ export class Workload {
 
   #hold(limits: Limits): void {
     if (this.record.hibernated) return; // it has no control group until it wakes
-    setCgroupLimits(this.record.cgroup, this.record.grade === "vm-like" ? guestLimits(limits) : limits);
+    setCgroupLimits(this.record.cgroup, groupLimits(this.record, limits));
   }
 
   #frozen(): boolean {
