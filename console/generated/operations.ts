@@ -190,6 +190,7 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"quotaList","method":"GET","path":"/quotas","summary":"Read how much of each kind the workspace may have, and how much it has","scope":"workspaces:get","role":"member","kind":null},
   {"id":"referenceFind","method":"GET","path":"/references","summary":"What a resource uses, and what uses it","scope":"workspaces:get","role":"member","kind":"reference"},
   {"id":"sandboxPause","method":"POST","path":"/sandboxes/{sandboxName}/pause","summary":"Put a sandbox to sleep now, with its processes; the next request to it wakes it","scope":"sandboxes:update","role":"member","kind":"sandbox"},
+  {"id":"sandboxResize","method":"POST","path":"/sandboxes/{sandboxName}/resize","summary":"Change the memory and the processors of a running sandbox, without a restart","scope":"sandboxes:update","role":"member","kind":"sandbox"},
   {"id":"searchFind","method":"GET","path":"/search","summary":"Find resources of all kinds by a part of their name, display name or labels","scope":"workspaces:get","role":"member","kind":"search"},
   {"id":"serviceAccountList","method":"GET","path":"/service_accounts","summary":"List the service accounts of the workspace","scope":"workspaces:get","role":"member","kind":"serviceaccount"},
   {"id":"serviceAccountCreate","method":"POST","path":"/service_accounts","summary":"Create a service account; its client secret is shown once","scope":"workspaces:update","role":"admin","kind":"serviceaccount"},

@@ -37,7 +37,7 @@ import { previewTokenBehaviour } from "./preview-token/behaviour.ts";
 import { quotaHandlers } from "./quota/handlers.ts";
 import { referenceHandlers } from "./reference/handlers.ts";
 import { sandboxBehaviour } from "./sandbox/behaviour.ts";
-import { sandboxHandlers } from "./sandbox/pause.ts";
+import { sandboxHandlers } from "./sandbox/handlers.ts";
 import { scheduleBehaviour } from "./schedule/behaviour.ts";
 import { scheduleExecutionBehaviour } from "./schedule-execution/behaviour.ts";
 import { searchHandlers } from "./search/handlers.ts";

@@ -117,6 +117,33 @@ function suite(database: TestDatabase): void {
     }
   };
 
+  test("a sandbox that was resized is billed by its new memory from that moment, however late that is noticed", async () => {
+    const compute = "sandbox_compute_runtime_gbs";
+    const uid = await create("sandbox", "resized", { runtime: { memory: 1024 } });
+    await setPhase(uid, "running");
+    await untilOpen("here", "resized", { [compute]: 1024 });
+    nowMs += 10_000;
+    const resized = { atMs: nowMs, memory: 3072 };
+    nowMs += 4000;
+    await store.resources.update("main", uid, ({ state }) => ({
+      spec: { runtime: { memory: 3072 } },
+      state: { ...state, resized },
+    }));
+    await untilOpen("here", "resized", { [compute]: 3072 });
+    nowMs += 6000;
+    await store.resources.update("main", uid, ({ state }) => ({ state: { ...state, lastUsedAt: 1 } }));
+    nowMs += 1000;
+    await setPhase(uid, "frozen");
+    await untilOpen("here", "resized", {});
+    nowMs += 50_000;
+    await setPhase(uid, "running");
+    await untilOpen("here", "resized", { [compute]: 3072 });
+    nowMs += 2000;
+    await store.resources.delete("main", uid);
+    await untilOpen("here", "resized", {});
+    assert.equal((await usageOf("resized"))[compute], 10 + 3 * 11 + 3 * 2);
+  });
+
   test("a sandbox: compute while it runs, its image and its snapshots as long as they exist", async () => {
     const uid = await create("sandbox", "box", { runtime: { memory: 1024, image: "base" } });
     await untilOpen("platform", "box", { sandbox_image_storage_gbs: 512 });

@@ -16,6 +16,7 @@ import {
   instancesOf,
   KEPT_KINDS,
   keptRates,
+  type Rates,
   RUNNING_KINDS,
   runningRates,
   type Stored,
@@ -98,8 +99,15 @@ async function observeRunning(
   const here = instances.filter((_, index) => since[index] !== null);
   for (const { uid } of here) egress.watch(uid, resource);
   const rates = runningRates(resource, here);
-  if (sight === "again" || here.length === 0) return { rates };
+  if (sight === "again") return { rates, ...sinceResize(resource, rates) };
+  if (here.length === 0) return { rates };
   return { rates, atMs: Math.min(...since.filter((ms) => ms !== null)), resume: sight === "found" };
+}
+
+/** A sandbox that was resized is billed by its new memory from that moment, however late the change is noticed. */
+function sinceResize({ state }: Resource, rates: Rates): Pick<Observation, "atMs"> {
+  const { resized } = state as { resized?: { atMs: number; memory: number } };
+  return resized && Object.values(rates).includes(resized.memory) ? { atMs: resized.atMs } : {};
 }
 
 /** Tries to acquire the lease for metering existing resources, and meters them while it holds the lease. */

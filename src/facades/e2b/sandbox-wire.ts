@@ -36,7 +36,10 @@ export const newName = (of?: readonly unknown[] | ""): string =>
 export interface Shown {
   metadata: { name: string; workspace: string; createdAt?: string; labels?: Record<string, string> };
   spec: {
-    runtime?: { image?: string; memory?: number; storageMb?: number; expires?: string } & Record<string, unknown>;
+    runtime?: { image?: string; memory?: number; cpus?: number; storageMb?: number; expires?: string } & Record<
+      string,
+      unknown
+    >;
   } & Record<string, unknown>;
   status?: string;
   state?: string;
@@ -121,7 +124,7 @@ export const stateOf = ({ state, spec }: Shown): "running" | "paused" =>
 
 export function toWire(shown: Shown, sandboxID: string): Record<string, unknown> {
   const { metadata, spec } = shown;
-  const { image = "", memory = 0, storageMb, expires } = spec.runtime ?? {};
+  const { image = "", memory = 0, cpus = memory / MB_PER_CORE, storageMb, expires } = spec.runtime ?? {};
   const labels = metadata.labels ?? {};
   const own = Object.entries(labels).filter(([key]) => !OWN_LABEL.test(key));
   return {
@@ -131,7 +134,7 @@ export function toWire(shown: Shown, sandboxID: string): Record<string, unknown>
     clientID: metadata.workspace,
     startedAt: metadata.createdAt,
     endAt: expires ?? NEVER,
-    cpuCount: Math.max(1, Math.round(memory / MB_PER_CORE)),
+    cpuCount: Math.max(1, Math.round(cpus)),
     memoryMB: memory,
     diskSizeMB: storageMb ?? 0,
     metadata: Object.fromEntries(own),

@@ -9,6 +9,7 @@ import { startImage } from "../image/pull.ts";
 import type { Deps } from "../port.ts";
 import { baseImage, codeEnv, withArguments } from "../workload/bundle.ts";
 import { accountOf, credentialsOf, taskCopy } from "../workload/identity.ts";
+import { limitsFor } from "../workload/limits.ts";
 import { logTag } from "../workload/log-tag.ts";
 import { platformEnv, usualEnv } from "../workload/platform-env.ts";
 import { CODE_PATH } from "../workload/start-command.ts";
@@ -17,9 +18,6 @@ import { dataPath } from "./execution-data.ts";
 import { job as jobKind } from "./kind.ts";
 import { type JobRuntime, type Runnable, runnableOf } from "./runnable.ts";
 
-/** Megabytes of memory per CPU core. */
-const MEMORY_PER_CPU_MB = 2048;
-const CPUS_MIN = 0.25;
 /** Names of the variables that hold a task's index and execution id. Client libraries look them up. */
 const INDEX_VARIABLE = "TASK_INDEX";
 const EXECUTION_VARIABLE = "BL_EXECUTION_ID";
@@ -93,7 +91,7 @@ export async function taskSpec(claim: TaskClaim, kind: TaskKind, deps: Deps): Pr
       [EXECUTION_VARIABLE]: execution.id,
     },
     ...(bundle?.drive ? { workDir: CODE_PATH } : {}),
-    limits: { memoryMb, cpus: Math.max(memoryMb / MEMORY_PER_CPU_MB, CPUS_MIN) },
+    limits: limitsFor(memoryMb),
     mounts: [
       ...(bundle?.drive ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
       ...kind.trust.mounts,

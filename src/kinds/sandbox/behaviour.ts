@@ -21,6 +21,7 @@ import {
 } from "../port.ts";
 import { isHere, isSameRegion } from "../region.ts";
 import { prepareWorkload } from "../workload/behaviour.ts";
+import { requireCpus } from "../workload/limits.ts";
 import { requireNetwork } from "../workload/network-place.ts";
 import { hasRoutes } from "../workload/trust.ts";
 import { sandboxUploads } from "./build.ts";
@@ -87,6 +88,7 @@ export const sandboxBehaviour: Behaviour = {
     const { spec } = input;
     const runtime = spec.runtime as Record<string, unknown>;
     runtime.image ??= `${deps.settings.brand}/${IMAGE_DEFAULT}`;
+    requireCpus("spec.runtime.cpus", runtime.cpus, deps.nodes.list());
     await requireImage(runtime, context);
     // Kernel options are fixed when the sandbox starts; later changes are ignored.
     const before = (current?.spec.runtime as Record<string, unknown> | undefined)?.extraArgs;

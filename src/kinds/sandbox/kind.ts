@@ -1,6 +1,7 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import { CPUS_MAX, CPUS_MIN } from "../workload/limits.ts";
 import * as workload from "../workload/spec.ts";
 
 /** Longest termination grace period in seconds. */
@@ -17,6 +18,8 @@ const extraArgs = z.record(z.string().max(64), z.enum(["enabled", "disabled"])).
         message: `is not an option; there are ${KERNEL_OPTIONS.join(", ")}`,
       });
 });
+
+export const cpus = z.number().min(CPUS_MIN).max(CPUS_MAX);
 
 const network = workload.network.extend({
   subnet: z.string().max(128).optional(),
@@ -81,6 +84,7 @@ export const sandbox = defineKind({
     runtime: z
       .looseObject({
         ...workload.runtime,
+        cpus: cpus.optional().describe("Processors. Default: one for every 2048 MB of memory, at least 0.25."),
         ports: fields.ports.optional(),
         ttl: z.string().max(64).optional().describe("Most age, such as 24h."),
         expires: z.string().max(64).optional().describe("Date and time of the end."),

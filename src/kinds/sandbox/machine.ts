@@ -10,6 +10,7 @@ import type { PullPolicy } from "../image/images.ts";
 import { type ImageRequest, type StartImage, startImage } from "../image/pull.ts";
 import type { Deps } from "../port.ts";
 import { makeStorage } from "../volume/storage.ts";
+import { limitsFor } from "../workload/limits.ts";
 import { logTag } from "../workload/log-tag.ts";
 import { platformEnv } from "../workload/platform-env.ts";
 import { trustOf } from "../workload/trust.ts";
@@ -17,15 +18,12 @@ import { provenDriveMounts } from "./drives.ts";
 import { originSnapshot } from "./fork-origin.ts";
 import { sandbox as sandboxKind } from "./kind.ts";
 
-/** Megabytes of memory per CPU core, as the API contract promises. */
-const MEMORY_PER_CPU_MB = 2048;
-const CPUS_MIN = 0.25;
-
 interface Runtime {
   image: string;
   imagePullPolicy?: PullPolicy;
   dockerConfig?: unknown;
   memory: number;
+  cpus?: number;
   storageMb?: number;
   envs?: { name: string; value?: string }[];
   ports?: { target: number }[];
@@ -52,7 +50,7 @@ interface SandboxMachine {
 export async function sandboxMachine(sandbox: Resource, deps: Deps, pull: ImageRequest): Promise<SandboxMachine> {
   const spec = structuredClone(sandbox.spec);
   restoreSecrets({ spec }, sandboxKind.secrets, deps.store.resources.secretsOf(sandbox));
-  const { memory, storageMb, envs = [], ports: [port] = [], ...runs } = spec.runtime as Runtime;
+  const { memory, cpus, storageMb, envs = [], ports: [port] = [], ...runs } = spec.runtime as Runtime;
   const { image: reference, imagePullPolicy: policy, dockerConfig } = runs;
   const image = await startImage(reference, sandbox, deps, { ...pull, policy, dockerConfig });
   const snapshot = await originSnapshot(sandbox, deps);
@@ -71,7 +69,7 @@ export async function sandboxMachine(sandbox: Resource, deps: Deps, pull: ImageR
       ...(port ? { PORT: String(port.target) } : {}),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
     },
-    limits: { memoryMb: memory, cpus: Math.max(memory / MEMORY_PER_CPU_MB, CPUS_MIN) },
+    limits: limitsFor(memory, cpus),
     ...(storageMb === undefined ? {} : { storageMb }),
     mounts: [
       ...(await volumeMounts(sandbox, (spec.volumes ?? []) as Attachment[], deps)),

@@ -2,14 +2,13 @@
 import { PlatformError } from "../../contract/errors.ts";
 import { need } from "../../node/capabilities/need.ts";
 import { find } from "../place.ts";
-import { type Implementation, implement } from "../port.ts";
+import { implement } from "../port.ts";
 import { settled } from "../snapshot/settled.ts";
-import { nodeOfSandbox } from "./its-node.ts";
 import { sandbox } from "./kind.ts";
 import { sandboxPause } from "./operations.ts";
 import { stateOf } from "./plan.ts";
 
-const pause = implement(sandboxPause, async (call, deps) => {
+export const pause = implement(sandboxPause, async (call, deps) => {
   const { resource } = await find(sandbox, call, deps);
   const { workspace, uid, name, status } = resource;
   if (resource.retired || resource.deletedAt !== null || status !== "DEPLOYED")
@@ -28,5 +27,3 @@ const pause = implement(sandboxPause, async (call, deps) => {
 /** A request came at the same moment, and the sandbox is awake for it. */
 const isWoken = (now: Parameters<typeof stateOf>[0], pausedAt: number): boolean =>
   (stateOf(now).idleSince ?? 0) > pausedAt;
-
-export const sandboxHandlers: readonly Implementation[] = [{ ...pause, node: nodeOfSandbox }];

@@ -76,6 +76,8 @@ const observed = (more: Partial<SandboxObserved> = {}): SandboxObserved => ({
 const onDisk = (hibernateAfter: string) => ({ runtime: { image: "i", memory: 512 }, lifecycle: { hibernateAfter } });
 const frozen = { instances: [{ uid: "u", revision: null, endpoint: null, phase: "frozen" }], idleSince: NOW - 5000 };
 
+const RESIZE = { id: "1", from: { memory: 512 }, to: { memory: 1024 } };
+
 const TABLE: [string, Resource, SandboxObserved, string[]][] = [
   [
     "an archive that is awaited keeps a new sandbox from starting",
@@ -108,6 +110,19 @@ const TABLE: [string, Resource, SandboxObserved, string[]][] = [
     ["create"],
   ],
   ["a running one is left alone", sandbox(), observed(), []],
+  ["a running one is resized at a client's wish", sandbox({ state: { resize: RESIZE } }), observed(), ["resize"]],
+  [
+    "one in standby is resized, and not woken",
+    sandbox({ state: { ...frozen, resize: RESIZE } }),
+    observed({ workload: workload("frozen") }),
+    ["resize"],
+  ],
+  [
+    "a changed spec is started anew before an older wish is looked at",
+    sandbox({ state: { resize: RESIZE } }),
+    observed({ wanted: "other" }),
+    ["destroy", "create"],
+  ],
   [
     "a client's wish for sleep does not wait for what runs inside",
     sandbox({ state: { pausedAt: NOW - 500 } }),

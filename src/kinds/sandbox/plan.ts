@@ -4,6 +4,7 @@
  */
 
 import { createHash } from "node:crypto";
+import type { PlatformError } from "../../contract/errors.ts";
 import type { Instance, InstancesState } from "../../contract/instance.ts";
 import type { SandboxActivity } from "../../contract/sandbox-wire.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
@@ -38,9 +39,31 @@ export interface SandboxState extends InstancesState<Endpoint> {
   driveMounts?: DriveMountIntent[];
   /** An archive with a Dockerfile is awaited. */
   upload?: UploadTicket | undefined;
+  /** New limits that a client asked for and the machine does not hold yet. */
+  resize?: ResizeIntent | undefined;
+  /** How the last resize ended, for the client that waits for it. */
+  resizeOutcome?: ResizeOutcome | undefined;
+  /** Since when the running sandbox has this memory: usage is counted by it from then on. Absent: since its start. */
+  resized?: { atMs: number; memory: number } | undefined;
   /** The image is built. */
   build?: SandboxBuild | undefined;
 }
+
+/** The members of `spec.runtime` that a resize changes. */
+export interface Size {
+  memory: number;
+  cpus?: number;
+}
+
+export interface ResizeIntent {
+  id: string;
+  /** As they were when the client asked. */
+  from: Size;
+  to: Size;
+}
+
+/** `code` and `message` when it was refused. */
+export type ResizeOutcome = { id: string } & Partial<Pick<PlatformError, "code" | "message">>;
 
 export interface SandboxBuild {
   /** Digest of the archive. */
@@ -76,6 +99,7 @@ export type SandboxStep =
   | { do: "hibernate" }
   | { do: "thaw" }
   | { do: "drives" }
+  | { do: "resize" }
   | { do: "expire"; why: string }
   | { do: "deactivate" }
   | { do: "retire" }
@@ -83,14 +107,16 @@ export type SandboxStep =
 
 export const stateOf = (sandbox: Resource): SandboxState => sandbox.state as SandboxState;
 
-/** A change of image, memory, storage, isolation, variables or volumes creates the sandbox again; other changes apply in place. */
+/** A change of image, memory, processors, storage, isolation, variables or volumes creates the sandbox again; other changes apply in place. */
 export function fingerprint({ spec }: Pick<Resource, "spec">, secrets: Record<string, string>): string {
-  const { image, memory, storageMb, envs, isolation } = (spec.runtime ?? {}) as Record<string, unknown>;
+  const { image, memory, cpus, storageMb, envs, isolation } = (spec.runtime ?? {}) as Record<string, unknown>;
   const hidden = Object.entries(secrets).filter(([path]) => path.startsWith("/spec/runtime/"));
-  // Without storage and isolation the text is as before there was any.
+  // Without storage, isolation and processors the text is as before there was any.
   const storage = storageMb === undefined ? [] : [storageMb];
   const grade = isolation === undefined ? [] : [{ isolation }];
-  const members = [image, memory, envs ?? [], spec.volumes ?? [], Object.fromEntries(hidden), ...storage, ...grade];
+  const share = cpus === undefined ? [] : [{ cpus }];
+  const own = [...storage, ...grade, ...share];
+  const members = [image, memory, envs ?? [], spec.volumes ?? [], Object.fromEntries(hidden), ...own];
   const text = canonicalJson(members);
   return `${FORMULA}:${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
 }
@@ -161,6 +187,7 @@ function alive(
   expiresInMs: number | undefined,
 ): Plan<SandboxStep> {
   const state = stateOf(sandbox);
+  if (state.resize) return { steps: [{ do: "resize" }] };
   if (workload.state === "frozen") {
     if ((state.wantedAt ?? 0) > (state.idleSince ?? 0)) return { steps: [{ do: "thaw" }] };
     if (!isRecorded(sandbox, workload, observed.wanted))

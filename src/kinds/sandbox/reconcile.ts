@@ -22,6 +22,7 @@ import {
   type SandboxStep,
   stateOf,
 } from "./plan.ts";
+import { applyResize, dropResize } from "./resize-step.ts";
 
 export const sandboxReconciler = defineReconciler<SandboxObserved, SandboxStep>({
   async observe(sandbox, { deps }) {
@@ -82,6 +83,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
       state: next(current, {
         ...computeOf(workload),
         idleSince: deps.clock.now(),
+        resized: undefined,
         ...(lastUsedAt ? { lastUsedAt } : {}),
       }),
       event: { type: "standby", message: `${message}; the next request wakes it.` },
@@ -127,6 +129,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
   },
 
   drives: applyDrives,
+  resize: applyResize,
 
   async expire(_sandbox, { record }, why) {
     await record((current) =>
@@ -173,6 +176,7 @@ async function start(
   event: { type: string; message: string },
 ): Promise<void> {
   const { deps, signal, record } = context;
+  await dropResize(sandbox, context);
   const { tell, told } = eventTeller((message) => record(() => pullingEvent(message)));
   const { spec, image } = await sandboxMachine(sandbox, deps, { signal, tell }).finally(told);
   const workload = await deps.driver.create(spec, { signal });
@@ -218,6 +222,7 @@ async function running(
       ...computeOf(workload),
       deployed: wantedOf(sandbox, deps),
       idleSince: deps.clock.now(),
+      resized: undefined,
       isolation: workload.grade,
       unheld,
       trusts: workload.mounts.some(({ platform }) => platform),

@@ -13,6 +13,7 @@ import { connectionEnv } from "./connection-env.ts";
 import { codeOf, type RuntimeSpec, runtimeOf, stateOf } from "./deploy-state.ts";
 import { driveMounts } from "./drive-mounts.ts";
 import { identityEnv } from "./identity.ts";
+import { limitsFor } from "./limits.ts";
 import { logTag } from "./log-tag.ts";
 import { neighbourEnv } from "./neighbour-env.ts";
 import { platformEnv, usualEnv } from "./platform-env.ts";
@@ -20,9 +21,6 @@ import { MEMORY_DEFAULT_MB, secrets } from "./spec.ts";
 import { CODE_PATH } from "./start-command.ts";
 import { trustOf } from "./trust.ts";
 
-/** Megabytes of memory per CPU core, as the API contract promises. */
-const MEMORY_PER_CPU_MB = 2048;
-const CPUS_MIN = 0.25;
 const SECRET_PATHS = [...secrets, "spec.envs[name?secret].value"];
 
 /** The port a workload listens on: an application may choose it, all other kinds get WORKLOAD_PORT. */
@@ -69,7 +67,7 @@ export async function copyMachine(
     },
     ...(snapshot === undefined ? {} : { snapshot }),
     ...(bundle?.drive ? { workDir: CODE_PATH } : workingDir === undefined ? {} : { workDir: workingDir }),
-    limits: { memoryMb: memory, cpus: Math.max(memory / MEMORY_PER_CPU_MB, CPUS_MIN) },
+    limits: limitsFor(memory),
     ...(storageMb === undefined ? {} : { storageMb }),
     mounts: [
       ...(bundle?.drive ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),

@@ -2011,6 +2011,17 @@ class AsyncApi:
         """Put a sandbox to sleep now, with its processes; the next request to it wakes it. `POST /v0/sandboxes/{sandboxName}/pause`"""
         return cast("types.SandboxPauseResult", await self._caller.call("POST", f'/sandboxes/{segment("sandboxName", sandbox_name)}/pause', timeout=timeout, idempotency_key=idempotency_key))
 
+    async def sandbox_resize(
+        self,
+        sandbox_name: str,
+        body: types.SandboxResizeBody,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.SandboxResizeResult:
+        """Change the memory and the processors of a running sandbox, without a restart. `POST /v0/sandboxes/{sandboxName}/resize`"""
+        return cast("types.SandboxResizeResult", await self._caller.call("POST", f'/sandboxes/{segment("sandboxName", sandbox_name)}/resize', body=body, timeout=timeout, idempotency_key=idempotency_key))
+
     async def search_find(
         self,
         *,

@@ -2070,6 +2070,8 @@ class SandboxInputSpecRuntime(TypedDict):
     isolation: NotRequired[Literal["vm-like", "mapped", "contained", "user"]]
     #: Sent by clients that deploy an image; nothing is built from one.
     skipBuild: NotRequired[Any]
+    #: Processors. Default: one for every 2048 MB of memory, at least 0.25.
+    cpus: NotRequired[float]
     ports: NotRequired[List[FunctionInputSpecRuntimePorts]]
     #: Most age, such as 24h.
     ttl: NotRequired[str]
@@ -2124,6 +2126,21 @@ class SandboxRecordErrors(TypedDict):
 class SandboxRecordForkedFrom(TypedDict):
     sandbox: str
     snapshotId: str
+
+
+class SandboxResizeBody(TypedDict):
+    #: MB. Absent: as before.
+    memory: NotRequired[float]
+    #: Processors. Absent: as before, or by memory where they were never named.
+    cpus: NotRequired[float]
+
+
+class SandboxResizeResult(TypedDict):
+    name: str
+    #: MB that hold from now on, and that usage is counted by.
+    memory: float
+    #: Processors that hold from now on.
+    cpus: float
 
 
 class ScheduleInput(TypedDict):

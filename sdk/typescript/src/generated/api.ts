@@ -114,6 +114,8 @@ import type {
   SandboxInput,
   SandboxPauseResult,
   SandboxRecord,
+  SandboxResizeBody,
+  SandboxResizeResult,
   ScheduleInput,
   ScheduleRecord,
   ScheduleexecutionRecord,
@@ -1313,6 +1315,8 @@ export interface Api {
     } }): Promise<ReferenceFindResult>;
   /** Put a sandbox to sleep now, with its processes; the next request to it wakes it. `POST /v0/sandboxes/{sandboxName}/pause` */
   sandboxPause(input: CallOptions & { params: { sandboxName: string } }): Promise<SandboxPauseResult>;
+  /** Change the memory and the processors of a running sandbox, without a restart. `POST /v0/sandboxes/{sandboxName}/resize` */
+  sandboxResize(input: CallOptions & { params: { sandboxName: string }; body: SandboxResizeBody }): Promise<SandboxResizeResult>;
   /** Find resources of all kinds by a part of their name, display name or labels. `GET /v0/search` */
   searchFind(input: CallOptions & { query: {
       /** Substring of name, display name, label keys and values; 2 to 200 characters, in any case. */

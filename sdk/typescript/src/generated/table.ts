@@ -189,6 +189,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   quotaList: { method: "GET", path: "/quotas" },
   referenceFind: { method: "GET", path: "/references" },
   sandboxPause: { method: "POST", path: "/sandboxes/{sandboxName}/pause" },
+  sandboxResize: { method: "POST", path: "/sandboxes/{sandboxName}/resize" },
   searchFind: { method: "GET", path: "/search" },
   serviceAccountList: { method: "GET", path: "/service_accounts" },
   serviceAccountCreate: { method: "POST", path: "/service_accounts" },

@@ -4042,6 +4042,8 @@ export interface SandboxInput {
       isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
+      /** Processors. Default: one for every 2048 MB of memory, at least 0.25. */
+      cpus?: number | undefined;
       ports?: {
         name?: string | undefined;
         target: number;
@@ -4193,6 +4195,8 @@ export interface SandboxRecord {
       isolation?: "vm-like" | "mapped" | "contained" | "user" | undefined;
       /** Sent by clients that deploy an image; nothing is built from one. */
       skipBuild?: unknown | undefined;
+      /** Processors. Default: one for every 2048 MB of memory, at least 0.25. */
+      cpus?: number | undefined;
       ports?: {
         name?: string | undefined;
         target: number;
@@ -4327,6 +4331,23 @@ export interface SandboxRecord {
     instance?: string | undefined;
     time?: string | undefined;
   }[] | undefined;
+}
+
+/** The body of sandboxResize. */
+export interface SandboxResizeBody {
+  /** MB. Absent: as before. */
+  memory?: number | undefined;
+  /** Processors. Absent: as before, or by memory where they were never named. */
+  cpus?: number | undefined;
+}
+
+/** The answer of sandboxResize. */
+export interface SandboxResizeResult {
+  name: string;
+  /** MB that hold from now on, and that usage is counted by. */
+  memory: number;
+  /** Processors that hold from now on. */
+  cpus: number;
 }
 
 /** The body of scheduleCreate. */
