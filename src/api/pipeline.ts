@@ -15,7 +15,7 @@ import type { EventStream } from "../contract/event-stream.ts";
 import { SHOW_SECRETS } from "../contract/kind.ts";
 import { unknownMembers, unknownParameters } from "../contract/members/unknown-members.ts";
 import type { Operation } from "../contract/operation.ts";
-import { liftQuery, lower, resolveVersion } from "../contract/versions/index.ts";
+import { ignoredParameters, liftQuery, lower, resolveVersion } from "../contract/versions/index.ts";
 import type { Version } from "../contract/versions/version.ts";
 import { isStrict, warningHeader } from "../contract/warnings.ts";
 import type { UnreadAnswers } from "../http/unread-answers.ts";
@@ -267,7 +267,11 @@ async function perform(
     const result = lower(version, operation, await handle(call, deps));
     return { status, body: status === 204 || status === 304 ? null : JSON.stringify(result ?? null) };
   };
-  warnings.push(...unknownParameters(operation, query), ...unknownMembers(operation, request.body));
+  warnings.push(
+    ...ignoredParameters(version, operation, query),
+    ...unknownParameters(operation, query),
+    ...unknownMembers(operation, request.body),
+  );
   if (warnings.length > 0 && isStrict(headerOf(headers, "prefer")))
     throw new PlatformError("unknown_member", warnings.join(" "));
   if (operation.events)

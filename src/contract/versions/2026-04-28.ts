@@ -9,6 +9,9 @@ const TASKS_INLINE = "jobExecutionGet";
 
 const PAGING = new Set(["cursor", "sort", "q", "anchor", "status"]);
 
+/** Those that choose entries: a client that is not told takes the whole list for the chosen part. */
+const FILTERS = ["q", "status"] as const;
+
 /**
  * 2026-04-28 introduced paged lists with sort and search. Before, a list is a bare array, complete unless a limit is
  * given, without sort and search; and an execution of a job contains all of its tasks.
@@ -26,6 +29,14 @@ export const bareLists: VersionStep = {
     const kept = Object.entries(query).filter(([key]) => !PAGING.has(key));
     const asked = query.limit === undefined ? {} : { limit: clamped(query.limit) };
     return { ...Object.fromEntries(kept), limit: String(BARE_LIST_MAX), ...asked };
+  },
+  warn(operation, query) {
+    if (!operation.paged) return [];
+    const isKept = (name: string): boolean => bareLists.liftQuery?.(operation, { ...query })[name] !== undefined;
+    return FILTERS.filter((name) => (query[name] ?? "") !== "" && !isKept(name)).map(
+      (name) =>
+        `The query parameter '${name}' has no effect before version ${bareLists.since}: the list has all entries.`,
+    );
   },
   lower(operation, response) {
     return operation.paged ? (response as { data: unknown }).data : response;

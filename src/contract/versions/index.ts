@@ -29,6 +29,13 @@ export function liftQuery(
   return stepsAbove(version).reduce((lifted, step) => step.liftQuery?.(operation, lifted) ?? lifted, query);
 }
 
+/** Sentences about parameters that the asked version ignores. */
+export const ignoredParameters = (
+  version: Version,
+  operation: Operation,
+  query: Readonly<Record<string, string>>,
+): string[] => stepsAbove(version).flatMap((step) => step.warn?.(operation, query) ?? []);
+
 export function lower(version: Version, operation: Operation, response: unknown): unknown {
   return stepsAbove(version).reduceRight<unknown>(
     (lowered, step) => (step.lower ? step.lower(operation, lowered) : lowered),

@@ -149,9 +149,19 @@ describe("parameters of a query", () => {
   });
 
   test("that act in newer versions only are known in older ones", async () => {
-    const listed = await platform.call("GET", "/drives?sort=name:asc&q=abc", { version: null });
+    const listed = await platform.call("GET", "/drives?sort=name:asc", { version: null });
     assert.equal(listed.status, 200);
     assert.deepEqual(warnings(listed), []);
+  });
+
+  test("that would choose entries in newer versions are named in older ones, which list all", async () => {
+    const old = await platform.call("GET", "/drives?q=none&status=FAILED&sort=name:asc", { version: null });
+    assert.deepEqual(warnings(old), [
+      "The query parameter 'q' has no effect before version 2026-04-28: the list has all entries.",
+      "The query parameter 'status' has no effect before version 2026-04-28: the list has all entries.",
+    ]);
+    const now = await platform.call("GET", "/drives?q=none");
+    assert.deepEqual(warnings(now), []);
   });
 
   test("that are empty count as absent", async () => {
