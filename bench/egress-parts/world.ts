@@ -7,7 +7,8 @@ import { once } from "node:events";
 import { compileNetwork, type NetworkSpec } from "../../src/kinds/workload/network.ts";
 import type { WorkloadRules } from "../../src/lib/network/egress/workload-rules.ts";
 import type { Observed, WorkloadSpec } from "../../src/node/workload.ts";
-import { LocalMachine, run } from "../../test/local/machine.ts";
+import { LocalMachine } from "../../test/local/machine.ts";
+import { run } from "../../test/local/run.ts";
 
 const OUTSIDE = "203.0.113.2";
 const BYTES = 256 * 2 ** 20;

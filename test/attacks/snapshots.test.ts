@@ -23,7 +23,8 @@ import { after, before, suite, test } from "node:test";
 import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
 import type { Grade } from "../../src/node/workload.ts";
 import { Canary } from "../canary.ts";
-import { LocalMachine, localDriverMissing, localGrades, run } from "../local/machine.ts";
+import { LocalMachine, localDriverMissing, localGrades } from "../local/machine.ts";
+import { run } from "../local/run.ts";
 import { LONG } from "../long.ts";
 
 const SECRET = "a-secret-of-the-machine";

@@ -8,7 +8,7 @@ import { driverConformance } from "../../src/node/conformance/conformance.ts";
 import { ownerOf } from "../../src/node/drivers/docker/docker-driver.ts";
 import { PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../src/node/workload.ts";
 import { dockerSave, tar } from "../image-archive.ts";
-import { run } from "../local/machine.ts";
+import { run } from "../local/run.ts";
 import { sparseLayers } from "./hostile-image.ts";
 import { type Bench, DockerMachine, dockerCandidate, dockerMissing, openBench } from "./machine.ts";
 

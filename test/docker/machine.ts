@@ -14,7 +14,7 @@ import {
 } from "../../src/node/drivers/docker/docker-driver.ts";
 import type { BaseImage } from "../../src/node/drivers/local/images/base-image.ts";
 import { closeAtEnd } from "../closing.ts";
-import { run } from "../local/machine.ts";
+import { shellHarness } from "../local/shell-harness.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";
 import { DOCKER_MISSING, findDocker } from "./binaries.ts";
 import { startEngine, type TestEngine } from "./engine.ts";
@@ -79,32 +79,14 @@ export const dockerCandidate = (bench: () => Bench): Candidate => ({
   open: () => harness(bench(), {}),
 });
 
-async function harness(bench: Bench, options: Partial<DockerDriverOptions>): Promise<Harness> {
+function harness(bench: Bench, options: Partial<DockerDriverOptions>): Promise<Harness> {
   const machine = new DockerMachine(bench);
-  const made: Harness = {
-    driver: await machine.open(options),
-    image: "berth/base-image:latest",
-    read: async (workload, path) => {
-      const { exitCode, output } = await run(workload, `cat ${path}`);
-      if (exitCode !== 0) throw new Error(output);
-      return output;
-    },
-    write: async (workload, path, text) => {
-      const { exitCode, output } = await run(workload, `printf %s '${text}' > ${path}`);
-      if (exitCode !== 0) throw new Error(output);
-    },
-    ownFiles: ["/tmp/left", "/left"],
-    restart: async (workloads = "keep") => {
-      await made.driver.stop(workloads);
-      made.driver = await machine.open(options);
-      return made.driver;
-    },
+  return shellHarness({
+    open: () => machine.open(options),
     neighbour: () => harness(bench, { ...options, node: "there" }),
-    dispose: async () => {
-      await made.driver.stop("kill");
+    ended: async () => {
       assert.deepEqual(readdirSync(join(machine.dataDir, "workloads")), []);
       await machine.dispose();
     },
-  };
-  return made;
+  });
 }

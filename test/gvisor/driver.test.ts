@@ -11,7 +11,8 @@ import { driverConformance } from "../../src/node/conformance/conformance.ts";
 import { dial } from "../../src/node/dial/dial.ts";
 import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
 import { PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../src/node/workload.ts";
-import { LocalMachine, localCandidate, localDriverMissing, run, tracesOf } from "../local/machine.ts";
+import { LocalMachine, localCandidate, localDriverMissing, tracesOf } from "../local/machine.ts";
+import { run } from "../local/run.ts";
 import { LONG } from "../long.ts";
 import { RUNSC_MISSING, testRunsc } from "./binary.ts";
 

@@ -13,7 +13,7 @@ import {
 } from "../../src/node/drivers/kubernetes/kubernetes-driver.ts";
 import { closeAtEnd } from "../closing.ts";
 import { freePort } from "../free-port.ts";
-import { run } from "../local/machine.ts";
+import { shellHarness } from "../local/shell-harness.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";
 import { API_TOKEN, ApiServer } from "./api-server.ts";
 import { Kubelet, NAMESPACE } from "./kubelet.ts";
@@ -98,26 +98,8 @@ export const kubernetesCandidate = (cluster: () => Cluster): Candidate => ({
 async function harness(cluster: Cluster, given: Partial<KubernetesDriverOptions>): Promise<Harness> {
   const doorPort = await freePort();
   const options = { ...given, doorPort, doors: `127.0.0.1:${doorPort}` };
-  const made: Harness = {
-    driver: await cluster.open(options),
-    image: "berth/base-image:latest",
-    read: async (workload, path) => {
-      const { exitCode, output } = await run(workload, `cat ${path}`);
-      if (exitCode !== 0) throw new Error(output);
-      return output;
-    },
-    write: async (workload, path, text) => {
-      const { exitCode, output } = await run(workload, `printf %s '${text}' > ${path}`);
-      if (exitCode !== 0) throw new Error(output);
-    },
-    ownFiles: ["/tmp/left", "/left"],
-    restart: async (workloads = "keep") => {
-      await made.driver.stop(workloads);
-      made.driver = await cluster.open(options);
-      return made.driver;
-    },
+  return shellHarness({
+    open: () => cluster.open(options),
     neighbour: () => harness(cluster, { instance: "two", node: "there" }),
-    dispose: () => made.driver.stop("kill"),
-  };
-  return made;
+  });
 }

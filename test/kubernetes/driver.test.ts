@@ -13,7 +13,7 @@ import type { WorkloadSpec } from "../../src/node/workload.ts";
 import { NO_CREDENTIALS } from "../../src/registry/credentials.ts";
 import { createRegistries } from "../../src/registry/registries.ts";
 import { freePort } from "../free-port.ts";
-import { run } from "../local/machine.ts";
+import { run } from "../local/run.ts";
 import { addImage, startFakeRegistry } from "../registry/fake-registry.ts";
 import { eventually } from "../sandboxd-harness.ts";
 import { type Cluster, kubernetesMissing, startCluster } from "./cluster.ts";

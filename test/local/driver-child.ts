@@ -1,7 +1,7 @@
 /** A server that creates workloads until it is killed; run by the driver's tests. */
 import { openLocalDriver } from "../../src/node/drivers/local/local-driver.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";
-import { run } from "./machine.ts";
+import { run } from "./run.ts";
 
 const dataDir = process.argv[2] ?? "";
 const driver = await openLocalDriver({

@@ -7,7 +7,8 @@ import { test } from "node:test";
 import { driverConformance } from "../../src/node/conformance/conformance.ts";
 import { Canary } from "../canary.ts";
 import { dockerSave, tar } from "../image-archive.ts";
-import { LocalMachine, localCandidate, run } from "./machine.ts";
+import { LocalMachine, localCandidate } from "./machine.ts";
+import { run } from "./run.ts";
 
 driverConformance("local (user)", localCandidate({ grade: "user" }));
 

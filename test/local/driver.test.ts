@@ -11,7 +11,8 @@ import { driverConformance } from "../../src/node/conformance/conformance.ts";
 import type { WorkloadRecord } from "../../src/node/drivers/local/workload/record.ts";
 import { type Observed, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../src/node/workload.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";
-import { LocalMachine, localCandidate, localDriverMissing, localGrades, run, tracesOf } from "./machine.ts";
+import { LocalMachine, localCandidate, localDriverMissing, localGrades, tracesOf } from "./machine.ts";
+import { run } from "./run.ts";
 
 if (localDriverMissing) test("local driver", { skip: localDriverMissing }, () => {});
 else {

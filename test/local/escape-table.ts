@@ -19,7 +19,8 @@ import { type Arch, stepperExecutable } from "../../src/node/drivers/local/calls
 import { CLONE, SIGCHLD } from "../../src/node/drivers/local/calls/syscalls.ts";
 import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
 import type { Grade, Observed, WorkloadSpec } from "../../src/node/workload.ts";
-import { LocalMachine, memoryMissing, run } from "./machine.ts";
+import { LocalMachine, memoryMissing } from "./machine.ts";
+import { run } from "./run.ts";
 
 const SECRET = "the-host-s-own-secret";
 const arch = process.arch as Arch;

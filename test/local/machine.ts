@@ -7,7 +7,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findBun } from "../../src/lib/bun-program.ts";
 import { CAPABILITY_NAMES } from "../../src/node/capabilities/capabilities.ts";
-import { call } from "../../src/node/conformance/call.ts";
 import type { Candidate } from "../../src/node/conformance/conformance.ts";
 import type { Harness } from "../../src/node/conformance/harness.ts";
 import {
@@ -16,9 +15,10 @@ import {
   openLocalDriver,
 } from "../../src/node/drivers/local/local-driver.ts";
 import { findCgroups, removeCgroupHost } from "../../src/node/drivers/local/machine/cgroup.ts";
-import type { Grade, Observed } from "../../src/node/workload.ts";
+import type { Grade } from "../../src/node/workload.ts";
 import { closeAtEnd } from "../closing.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";
+import { shellHarness } from "./shell-harness.ts";
 
 /** Why the machine cannot run these tests; null when it can, at the grade that it offers (`docs/isolation.md`). */
 export const localDriverMissing: string | null =
@@ -88,20 +88,6 @@ export class LocalMachine {
   }
 }
 
-export interface Ran {
-  exitCode: number;
-  output: string;
-}
-
-/** Runs a shell line inside and waits for its end. */
-export async function run(workload: Pick<Observed, "endpoint">, command: string): Promise<Ran> {
-  const body = { command, waitForCompletion: true, timeout: 60 };
-  const { status, text } = await call(workload, "/process", { method: "POST", body });
-  if (status !== 200) throw new Error(`${status} ${text}`);
-  const { exitCode, logs } = JSON.parse(text) as { exitCode: number; logs: string };
-  return { exitCode, output: logs };
-}
-
 /** Whether control groups of this machine limit memory and processors, for this user. */
 export function holdsLimits(): boolean {
   const found = findCgroups(`berth-look-${process.pid}`);
@@ -117,35 +103,17 @@ export const localCandidate = (options: Partial<LocalDriverOptions>): Candidate 
 });
 
 /** A local driver for the conformance suite; leaves no trace, or its end fails. */
-async function localHarness(options: Partial<LocalDriverOptions>): Promise<Harness> {
+function localHarness(options: Partial<LocalDriverOptions>): Promise<Harness> {
   const machine = new LocalMachine();
-  const made: Harness = {
-    driver: await machine.open({ poolSize: 1, ...options }),
-    image: "berth/base-image:latest",
-    read: async (workload, path) => {
-      const { exitCode, output } = await run(workload, `cat ${path}`);
-      if (exitCode !== 0) throw new Error(output);
-      return output;
-    },
-    write: async (workload, path, text) => {
-      const { exitCode, output } = await run(workload, `printf %s '${text}' > ${path}`);
-      if (exitCode !== 0) throw new Error(output);
-    },
-    ownFiles: ["/tmp/left", "/left"],
-    restart: async (workloads = "keep") => {
-      await made.driver.stop(workloads);
-      made.driver = await machine.open({ poolSize: 1, ...options });
-      return made.driver;
-    },
+  return shellHarness({
+    open: () => machine.open({ poolSize: 1, ...options }),
     neighbour: () => localHarness({ ...options, node: "there", poolSize: 0 }),
-    dispose: async () => {
-      await made.driver.stop("kill");
+    ended: () => {
       assert.deepEqual(tracesOf(machine.dataDir), []);
       assert.deepEqual(machine.warnings, []);
       machine.dispose();
     },
-  };
-  return made;
+  });
 }
 
 /** Whatever a driver may leave behind on the machine: processes, mounts, control groups, folders. */

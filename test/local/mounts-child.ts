@@ -1,5 +1,6 @@
 /** Run by driver.test.ts as a user without rights, on a machine with a mount below /usr. */
-import { LocalMachine, run } from "./machine.ts";
+import { LocalMachine } from "./machine.ts";
+import { run } from "./run.ts";
 
 const machine = new LocalMachine();
 const driver = await machine.open({ grade: "user" });

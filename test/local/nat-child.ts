@@ -7,7 +7,8 @@ import { compileNetwork } from "../../src/kinds/workload/network.ts";
 import type { SourceAddresses, SourceChoice } from "../../src/lib/network/egress/source-addresses.ts";
 import type { WorkloadRules } from "../../src/lib/network/egress/workload-rules.ts";
 import type { Observed, WorkloadSpec } from "../../src/node/workload.ts";
-import { LocalMachine, run } from "./machine.ts";
+import { LocalMachine } from "./machine.ts";
+import { run } from "./run.ts";
 
 const ip = (commands: string[], pid?: number): void => {
   const enter = pid === undefined ? [] : ["nsenter", "-t", String(pid), "-n"];

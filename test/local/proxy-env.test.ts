@@ -11,7 +11,8 @@ import { test } from "node:test";
 import { compileNetwork } from "../../src/kinds/workload/network.ts";
 import { trustOf } from "../../src/kinds/workload/trust.ts";
 import { testAuthority } from "../tls-credential.ts";
-import { LocalMachine, localDriverMissing, run } from "./machine.ts";
+import { LocalMachine, localDriverMissing } from "./machine.ts";
+import { run } from "./run.ts";
 
 /** What a program of each language has to do; all of them know the proxy by its variables only. */
 const PROGRAMS: Record<string, (url: string) => string> = {

@@ -8,7 +8,8 @@ import { call } from "../../src/node/conformance/call.ts";
 import { openLocalDriver } from "../../src/node/drivers/local/local-driver.ts";
 import type { Observed, WorkloadSpec } from "../../src/node/workload.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";
-import { type Ran, run, tracesOf } from "./machine.ts";
+import { tracesOf } from "./machine.ts";
+import { type Ran, run } from "./run.ts";
 
 const MB = 1024 * 1024;
 const KEEP_FREE_MB = 128;

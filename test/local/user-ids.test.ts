@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
 import type { WorkloadSpec } from "../../src/node/workload.ts";
-import { LocalMachine, localDriverMissing, run, usersMissing } from "./machine.ts";
+import { LocalMachine, localDriverMissing, usersMissing } from "./machine.ts";
+import { run } from "./run.ts";
 
 const skip = localDriverMissing ?? usersMissing;
 

@@ -13,7 +13,8 @@ import { internalNameOf, type WorkloadVpc } from "../../src/lib/network/egress/w
 import type { Neighbours } from "../../src/node/egress/neighbours.ts";
 import { refusal } from "../../src/node/egress/refusal.ts";
 import type { Observed, WorkloadSpec } from "../../src/node/workload.ts";
-import { LocalMachine, run } from "./machine.ts";
+import { LocalMachine } from "./machine.ts";
+import { run } from "./run.ts";
 
 const ip = (commands: string[], pid?: number): void => {
   const enter = pid === undefined ? [] : ["nsenter", "-t", String(pid), "-n"];

@@ -7,7 +7,7 @@ import { driverConformance } from "../../../src/node/conformance/conformance.ts"
 import type { Harness } from "../../../src/node/conformance/harness.ts";
 import { openKubernetesDriver } from "../../../src/node/drivers/kubernetes/kubernetes-driver.ts";
 import { goldenFile } from "../../helm/renderings.ts";
-import { run } from "../../local/machine.ts";
+import { shellHarness } from "../../local/shell-harness.ts";
 import { API_URL, NODE_IP } from "../world/addresses.ts";
 import { BERTH_IMAGE_NAME } from "../world/berth-image.ts";
 import type { Cluster } from "../world/cluster.ts";
@@ -30,35 +30,14 @@ export function conformance(get: () => Cluster): void {
   });
 }
 
-async function harness(kubeconfig: () => string, instance: keyof typeof INSTANCES): Promise<Harness> {
+function harness(kubeconfig: () => string, instance: keyof typeof INSTANCES): Promise<Harness> {
   const port = INSTANCES[instance];
   const open = () =>
     openKubernetesDriver({
       ...{ kubeconfig: kubeconfig(), namespace: NAMESPACE, instance, image: BERTH_IMAGE_NAME, brand: "berth" },
       ...{ doors: `${NODE_IP}:${port}`, doorPort: port, serverCidr: `${NODE_IP}/32` },
     });
-  const made: Harness = {
-    driver: await open(),
-    image: "berth/base-image:latest",
-    read: async (workload, path) => {
-      const { exitCode, output } = await run(workload, `cat ${path}`);
-      if (exitCode !== 0) throw new Error(output);
-      return output;
-    },
-    write: async (workload, path, text) => {
-      const { exitCode, output } = await run(workload, `printf %s '${text}' > ${path}`);
-      if (exitCode !== 0) throw new Error(output);
-    },
-    ownFiles: ["/tmp/left", "/left"],
-    restart: async (workloads = "keep") => {
-      await made.driver.stop(workloads);
-      made.driver = await open();
-      return made.driver;
-    },
-    neighbour: () => harness(kubeconfig, "other"),
-    dispose: () => made.driver.stop("kill"),
-  };
-  return made;
+  return shellHarness({ open, neighbour: () => harness(kubeconfig, "other") });
 }
 
 interface Role {
