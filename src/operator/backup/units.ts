@@ -8,9 +8,10 @@ import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
+import { PlatformError } from "../../contract/errors.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
-import { tarStream } from "../../node/drivers/common/tar-stream.ts";
+import { TarFailed, tarStream } from "../../node/drivers/common/tar-stream.ts";
 import { copyFrozen, copyStill } from "../../node/drivers/local/storage/frozen-copy.ts";
 import { mountImage, unmountImage } from "../../node/drivers/local/storage/loop-image.ts";
 import { loadRecords } from "../../node/drivers/local/workload/record.ts";
@@ -24,11 +25,16 @@ export interface Family {
   immutable?: true;
   /** Entries of the unit that are packed; all of them when absent. */
   only?: readonly string[];
+  /** What is not packed, with `*` for any name. */
+  without?: string;
   /** A file system that workloads may have mounted. */
   image?: string;
   /** A record of the driver, which names folders of the machine that it was on. */
   record?: string;
 }
+
+/** What overlays keep for themselves; the next start makes it anew, and some of it is closed to its owner. */
+const OVERLAY_WORK = "fs/*/work/*";
 
 /** The local driver's folders come first, as `runtime/…`; they are the same on every machine. */
 export const FAMILIES: readonly Family[] = [
@@ -39,7 +45,10 @@ export const FAMILIES: readonly Family[] = [
   { folder: "runtime/images/names", each: false },
   { folder: "runtime/images/notes", each: false },
   { folder: "runtime/snapshots", each: true, immutable: true, record: "snapshot.json" },
-  { folder: "runtime/workloads", each: true, only: ["record.json", "fs"], image: "disk.img", record: "record.json" },
+  {
+    ...{ folder: "runtime/workloads", each: true, only: ["record.json", "fs"], without: OVERLAY_WORK },
+    ...{ image: "disk.img", record: "record.json" },
+  },
   { folder: "blobs", each: false, only: ["sha256", "notes"] },
 ];
 
@@ -107,7 +116,7 @@ export async function withTar<T>(unit: Unit, work: string, use: (tar: Readable) 
   const image = family.image && existsSync(join(path, family.image)) ? family.image : null;
   const copies = join(work, "copy");
   try {
-    if (image === null) return await use(treeOf(path, entriesOf(family, path)));
+    if (image === null) return await use(treeOf(unit));
     mkdirSync(join(copies, "mnt"), { recursive: true, mode: 0o700 }); // where the driver mounts a volume
     await copyImage(join(path, image), join(copies, image), join(work, "mnt"));
     const records = readdirSync(path).filter((name) => name.endsWith(".json"));
@@ -115,11 +124,18 @@ export async function withTar<T>(unit: Unit, work: string, use: (tar: Readable) 
     return await use(tarStream([...IMAGE_FORMAT, "-C", copies, "."]));
   } catch (error) {
     if (!existsSync(path)) return null;
-    throw error;
+    throw error instanceof TarFailed ? unreadable(unit, error) : error;
   } finally {
     await removeTree(copies);
   }
 }
+
+const unreadable = ({ family, name }: Unit, cause: TarFailed): PlatformError =>
+  new PlatformError(
+    "unprocessable",
+    `A file of ${join(family.folder, name)} cannot be read: ${cause.reason}. Make it readable for this user, or run the backup as root.`,
+    { cause },
+  );
 
 const entriesOf = ({ only }: Family, path: string): string[] =>
   only ? only.filter((name) => existsSync(join(path, name))) : ["."];
@@ -132,8 +148,11 @@ const TREE_FORMAT = [
   "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime",
 ];
 
-const treeOf = (path: string, entries: readonly string[]): Readable =>
-  tarStream([...TREE_FORMAT, "-C", path, ...entries]);
+const treeOf = ({ family, path }: Unit): Readable => {
+  // The pattern counts from the folder of the unit, so that it hides no files that a sandbox wrote.
+  const without = family.without ? ["--anchored", "--no-wildcards-match-slash", `--exclude=${family.without}`] : [];
+  return tarStream([...TREE_FORMAT, ...without, "-C", path, ...entriesOf(family, path)]);
+};
 
 /** A server beside may have the file system frozen for a snapshot: then the next try finds it thawed. */
 async function copyImage(image: string, to: string, at: string): Promise<void> {

@@ -16,6 +16,19 @@ find . -path ./lost+found -prune -o '(' -type f -o -type d -o -type l ')' -print
 
 export const plainTarStream = (folder: string): Readable => streamOf("sh", ["-c", PLAIN, "sh", folder]);
 
+/** The program ended with an error. */
+export class TarFailed extends Error {
+  /** What it said about the last file, without its name: "PATH: Cannot open: Permission denied". */
+  readonly reason: string;
+
+  constructor(said: string) {
+    super(`tar: ${said}`);
+    this.name = "TarFailed";
+    const lines = said.split("\n").filter((line) => line !== "" && !line.includes(": Exiting with failure status"));
+    this.reason = (lines.at(-1) ?? "").replace(/^tar: /, "");
+  }
+}
+
 function streamOf(program: string, args: readonly string[]): Readable {
   const child = spawn(program, args, {
     env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" },
@@ -30,7 +43,7 @@ function streamOf(program: string, args: readonly string[]): Readable {
   child.once("error", (error) => out.destroy(error));
   child.stdout.pipe(out, { end: false });
   // 1: a file changed while it was read, which is no reason to refuse all others.
-  child.once("close", (code) => (code === 0 || code === 1 ? out.end() : out.destroy(new Error(`tar: ${said}`))));
+  child.once("close", (code) => (code === 0 || code === 1 ? out.end() : out.destroy(new TarFailed(said))));
   out.once("close", () => {
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) endGroup(child.pid);
   });

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { type TestContext, test } from "node:test";
+import { FAMILIES, type Unit, withTar } from "./units.ts";
+
+/** The files of a sandbox as an overlay leaves them. */
+function sandboxFiles(t: TestContext): { folder: string; unit: Unit } {
+  const folder = mkdtempSync(join(tmpdir(), "berth-units-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  chmodSync(folder, 0o755);
+  const path = join(folder, "box");
+  mkdirSync(join(path, "fs/0/upper/fs/0/work"), { recursive: true });
+  writeFileSync(join(path, "fs/0/upper/fs/0/work/kept"), "");
+  mkdirSync(join(path, "fs/0/work/work/incompat/volatile"), { recursive: true });
+  writeFileSync(join(path, "fs/0/work/work/incompat/volatile/dirty"), "", { mode: 0 });
+  const family = FAMILIES.find(({ record }) => record === "record.json");
+  assert.ok(family);
+  return { folder, unit: { family, name: "box", path, stamp: "" } };
+}
+
+/** Root may read everything. */
+async function asNobody<T>(work: () => Promise<T>): Promise<T> {
+  if (process.geteuid?.() !== 0) return work();
+  process.seteuid?.(65_534);
+  try {
+    return await work();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
+
+test("what an overlay keeps for itself is not packed, and needs no permission", async (t) => {
+  const { folder, unit } = sandboxFiles(t);
+  const tar = String(await asNobody(() => withTar(unit, join(folder, "copies"), buffer)));
+  assert.ok(tar.includes("fs/0/upper/fs/0/work/kept"), "a folder of the same name in the sandbox is packed");
+  assert.ok(tar.includes("fs/0/work/"), "the folder itself is there for the next start");
+  assert.ok(!tar.includes("fs/0/work/work"));
+});
+
+test("a file that cannot be read is named in one line", async (t) => {
+  const { folder, unit } = sandboxFiles(t);
+  writeFileSync(join(unit.path, "fs/0/upper/closed"), "", { mode: 0 });
+  await assert.rejects(
+    asNobody(() => withTar(unit, join(folder, "copies"), buffer)),
+    {
+      name: "PlatformError",
+      message:
+        "A file of runtime/workloads/box cannot be read: fs/0/upper/closed: Cannot open: Permission denied. Make it readable for this user, or run the backup as root.",
+    },
+  );
+});
