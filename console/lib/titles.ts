@@ -30,3 +30,18 @@ export const labelOf = (member: string): string => {
     .toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);
 };
+
+/** Members whose own members have names that people chose: labels, variables, DNS records. */
+const NAMED_BY_PEOPLE: readonly string[] = [
+  ...["annotations", "labels", "config", "extensions", "extraArgs", "secret"],
+  ...["body", "env", "headers", "params", "secrets", "txtRecords"],
+];
+
+/** Members of the API are written so; a name in any other shape is data. */
+const MEMBER = /^[a-z][a-zA-Z0-9]*$/;
+
+/** The words of a path of members: those of the API as headings, names that are data as they are. */
+export const labelsOf = (path: readonly string[]): string[] => {
+  const map = path.findIndex((word) => NAMED_BY_PEOPLE.includes(word));
+  return path.map((word, at) => ((map !== -1 && at > map) || !MEMBER.test(word) ? word : labelOf(word)));
+};

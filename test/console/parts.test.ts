@@ -8,6 +8,7 @@ import { shapeOf } from "../../console/lib/chart-path.ts";
 import { eventsOf } from "../../console/lib/events.ts";
 import { countOf } from "../../console/lib/format.ts";
 import { collectionPath, createPlaces, itemPath } from "../../console/lib/places.ts";
+import { labelsOf } from "../../console/lib/titles.ts";
 import { ROW_PX, windowOf } from "../../console/table/window.ts";
 import { firstCommand, linesOf } from "../../console/views/lines.ts";
 import { OPERATIONS } from "../../src/kinds/index.ts";
@@ -21,6 +22,23 @@ test("a count has the plural of its noun", () => {
       ["1 MCP server", "1,900 MCP servers"],
     ],
   );
+});
+
+test("members of the API are headings, and names that people chose stay as they are", () => {
+  const paths = [
+    ["txtRecords", "_service-verification.apps.example.com"],
+    ["labels", "team"],
+    ["network", "proxy", "allowedDomains"],
+    ["headers", "X-Api_Key"],
+    ["runtime", "MY_TOKEN"],
+  ];
+  assert.deepEqual(paths.map(labelsOf), [
+    ["Txt records", "_service-verification.apps.example.com"],
+    ["Labels", "team"],
+    ["Network", "Proxy", "Allowed domains"],
+    ["Headers", "X-Api_Key"],
+    ["Runtime", "MY_TOKEN"],
+  ]);
 });
 
 test("a chart has a round upper edge, and a gap where there is no value", () => {

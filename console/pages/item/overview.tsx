@@ -2,7 +2,7 @@
 import type { KindFacts } from "../../lib/facts.ts";
 import { ageOf, bytesOf, timeOf } from "../../lib/format.ts";
 import { isObject, memberAt, textAt } from "../../lib/members.ts";
-import { labelOf } from "../../lib/titles.ts";
+import { labelsOf } from "../../lib/titles.ts";
 import { Card, type Fact, Facts } from "../../ui/facts.tsx";
 import { Clocks } from "./clocks.tsx";
 import { Events } from "./events.tsx";
@@ -48,15 +48,14 @@ export function Overview({ resource, workspace, kind, name }: OverviewProps) {
   );
 }
 
-/** Nested members become one name with dots, as people write them on the command line. */
-function factsOf(value: unknown, before = ""): Fact[] {
+/** A nested member has the name of its outermost one before its own. */
+function factsOf(value: unknown, before: readonly string[] = []): Fact[] {
   if (!isObject(value)) return [];
   return Object.entries(value).flatMap(([key, member]): Fact[] => {
-    const name = before === "" ? key : `${before}.${key}`;
-    if (isObject(member)) return factsOf(member, name);
-    return [
-      [before === "" ? labelOf(key) : `${labelOf(before.split(".")[0] ?? "")} · ${labelOf(key)}`, shown(key, member)],
-    ];
+    const path = [...before, key];
+    if (isObject(member)) return factsOf(member, path);
+    const words = labelsOf(path);
+    return [[[...words.slice(0, -1).slice(0, 1), ...words.slice(-1)].join(" · "), shown(key, member)]];
   });
 }
 
@@ -85,9 +84,9 @@ const Items = ({ items }: { items: readonly unknown[] }) => (
   <ul class="fact-items">
     {items.map((item, at) => (
       <li key={at}>
-        {Object.entries(flat(item)).map(([member, value]) => (
+        {flat(item).map(([member, value]) => (
           <span key={member}>
-            <span class="quiet">{labelOf(member)}</span> {value}
+            <span class="quiet">{member}</span> {value}
           </span>
         ))}
       </li>
@@ -95,13 +94,11 @@ const Items = ({ items }: { items: readonly unknown[] }) => (
   </ul>
 );
 
-/** Members of members get names with dots. */
-function flat(value: unknown, before = ""): Record<string, string> {
-  if (!isObject(value)) return { [before]: Array.isArray(value) ? value.map(plain).join(", ") : String(value ?? "") };
-  return Object.assign(
-    {},
-    ...Object.entries(value).map(([key, member]) => flat(member, before === "" ? key : `${before}.${key}`)),
-  );
+/** Members of members have the names of all members before them. */
+function flat(value: unknown, path: readonly string[] = []): [name: string, text: string][] {
+  if (isObject(value)) return Object.entries(value).flatMap(([key, member]) => flat(member, [...path, key]));
+  const text = Array.isArray(value) ? value.map(plain).join(", ") : String(value ?? "");
+  return [[labelsOf(path).join(" · "), text]];
 }
 
 const plain = (value: unknown): string => (isObject(value) ? JSON.stringify(value) : String(value));

@@ -29,6 +29,8 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   resource_name: ["resourceType", "resourceName"],
   workspace: ["workspace"],
 };
+/** Members that hold a name that people chose. */
+const NAMES: readonly string[] = ["resourceName", "workspace"];
 const WINDOWS: Readonly<Record<string, number>> = { "1 day": 1, "7 days": 7, "30 days": 30, "90 days": 90 };
 const DAY_MS = 86_400_000;
 const DRAWN_MAX = 8;
@@ -51,7 +53,7 @@ export function UsagePage({ workspace }: { workspace: string }) {
   });
   const titleOf = (entry: Entry): string =>
     (GROUPS[groupBy] ?? [])
-      .map((member) => labelOf(textAt(entry, member)))
+      .map((member) => (NAMES.includes(member) ? textAt(entry, member) : labelOf(textAt(entry, member))))
       .filter(Boolean)
       .join(" · ") || "All";
   const isDrawn = data !== undefined && data.data.length > 0;
