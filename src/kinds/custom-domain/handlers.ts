@@ -119,7 +119,7 @@ export const customDomainHandlers: readonly Implementation[] = [
 
   implement(customDomainCertificatesRevoke, async (call, deps) => {
     const domain = await find(call, deps);
-    const { name = null, reason = "unspecified", reissue = true } = call.body;
+    const { name = null, reason = "unspecified", reissue = true } = call.body ?? {};
     await revokeCertificates(domain, { name, reason, reissue, actor: call.caller.displayName }, deps);
     return certificatesOf(domain, deps);
   }),

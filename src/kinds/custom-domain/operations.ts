@@ -135,6 +135,7 @@ export const customDomainCertificatesRevoke = defineOperation({
         "`true` (default): the platform asks for a new certificate within a minute and serves the revoked one until then. `false`: the revoked certificate is no longer served, and the platform asks for no other.",
       ),
   }),
+  bodyOptional: true,
   response: certificateList,
 });
 

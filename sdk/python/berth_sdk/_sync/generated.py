@@ -1487,7 +1487,7 @@ class Api:
     def custom_domain_certificates_revoke(
         self,
         domain_name: str,
-        body: types.CustomDomainCertificatesRevokeBody,
+        body: Optional[types.CustomDomainCertificatesRevokeBody] = None,
         *,
         timeout: Optional[float] = None,
         idempotency_key: Optional[str] = None,

@@ -1011,7 +1011,7 @@ export interface Api {
   /** Remove the uploaded certificate of a domain. `DELETE /v0/customdomains/{domainName}/certificates` */
   customDomainCertificatesRemove(input: CallOptions & { params: { domainName: string } }): Promise<CustomDomainCertificatesResult[]>;
   /** Revoke certificates that an authority issued for a domain. `POST /v0/customdomains/{domainName}/certificates/revoke` */
-  customDomainCertificatesRevoke(input: CallOptions & { params: { domainName: string }; body: CustomDomainCertificatesRevokeBody }): Promise<CustomDomainCertificatesResult[]>;
+  customDomainCertificatesRevoke(input: CallOptions & { params: { domainName: string }; body?: CustomDomainCertificatesRevokeBody }): Promise<CustomDomainCertificatesResult[]>;
   /** Get a short-lived token that opens a drive. `POST /v0/drives/{driveName}/access-token` */
   driveAccessToken(input: CallOptions & { params: { driveName: string } }): Promise<DriveAccessTokenResult>;
   /** Read the public keys that drive tokens are checked with. `GET /v0/drives/jwks.json` */
