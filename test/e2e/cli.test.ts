@@ -9,6 +9,7 @@ import { promisify, stripVTControlCharacters } from "node:util";
 import { parse, parseAllDocuments } from "yaml";
 import { type Ended, type RunOptions, runBerth, spawnBerth } from "../berth-process.ts";
 import { startTestPlatform, TEST_KEY, type TestPlatform } from "../platform.ts";
+import { draftOf } from "../store.ts";
 
 let platform: TestPlatform;
 let folder: string;
@@ -98,6 +99,28 @@ describe("resources", () => {
     watching.child.kill("SIGINT");
     assert.equal((await watching.ended).code, 0);
     await platform.call("DELETE", "/drives/watched");
+  });
+
+  test("a call whose members all have defaults needs no body", async () => {
+    await platform.call("POST", "/customdomains", { body: { metadata: { name: "apps.example.com" } } });
+    const { code, stderr } = await berth("customdomain certificates-revoke apps.example.com");
+    assert.equal(code, 3, stderr);
+    assert.match(stderr, /certificate/i);
+  });
+
+  test("a snapshot of a volume is restored by its name when no other has it", async () => {
+    await platform.call("POST", "/volumes", { body: { metadata: { name: "disk" }, spec: {} } });
+    const { resources } = platform.app.store;
+    const volume = await resources.get({ workspace: "main", kind: "volume", parent: "" }, "disk");
+    const add = (id: string, name: string) =>
+      resources.create(draftOf("volumesnapshot", id, { parent: volume?.uid, spec: { name, status: "failed" } }));
+    await add("snap_one", "once");
+    await add("snap_two", "twice");
+    await add("snap_three", "twice");
+    const restore = async (snapshot: string) => (await berth(`volume restore disk ${snapshot} copy`)).stderr;
+    assert.match(await restore("once"), /snap_one/);
+    assert.match(await restore("twice"), /2 snapshots have .*snap_(two|three), snap_(two|three)/);
+    assert.match(await restore("never"), /no snapshot of 'disk' has the name or id 'never'/);
   });
 
   test("every operation can be called by its id", async () => {

@@ -27,15 +27,32 @@ export async function snapshot(call: Invocation): Promise<number | undefined> {
 }
 
 export async function restore(call: Invocation): Promise<undefined> {
-  const [snapshotId, targetName] = [text(call.args[1]), text(call.args[2])];
-  return copy(call, "volumeRestore", { snapshotId, targetName });
+  const snapshotId = await snapshotIdOf(call);
+  return copy(call, "volumeRestore", snapshotId, { snapshotId, targetName: text(call.args[2]) });
+}
+
+/** The server knows snapshots by id; a name is as good when one snapshot of the volume has it. */
+async function snapshotIdOf(call: Invocation): Promise<string> {
+  const asked = text(call.args[1]) ?? "";
+  if (asked.startsWith("snap_")) return asked;
+  const ids: string[] = [];
+  for await (const one of connect(call).items(operation("volumesnapshotList"), { params: paramsOf(call) }))
+    if (memberAt(one, "name") === asked) ids.push(String(memberAt(one, "id")));
+  const [id, ...more] = ids;
+  if (id !== undefined && more.length === 0) return id;
+  const next = `\`berth volumesnapshot list ${named(call)}\` shows them`;
+  if (id === undefined) throw new UsageError(`no snapshot of '${named(call)}' has the name or id '${asked}'.`, next);
+  throw new UsageError(
+    `${ids.length} snapshots have the name '${asked}': give one of the ids ${ids.join(", ")}.`,
+    next,
+  );
 }
 
 export const clone = (call: Invocation): Promise<undefined> =>
-  copy(call, "volumeClone", { targetName: text(call.args[1]) });
+  copy(call, "volumeClone", named(call), { targetName: text(call.args[1]) });
 
-async function copy(call: Invocation, id: string, body: object): Promise<undefined> {
-  call.context.note("copying the files …");
+async function copy(call: Invocation, id: string, source: string, body: object): Promise<undefined> {
+  call.context.note(`copying the files of '${source}' …`);
   const made = await connect(call).call(operation(id), { params: paramsOf(call), body, timeoutMs: PATIENCE_MS });
   return print(call, null, "pretty", made);
 }

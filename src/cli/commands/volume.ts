@@ -20,9 +20,13 @@ export const volumeVerbs: readonly CommandSpec[] = [
     name: "restore",
     group,
     summary: "make a new volume with the files of a snapshot",
-    args: [NAME, { name: "snapshot", about: "its id; `berth volumesnapshot list NAME` shows them" }, TARGET],
+    args: [
+      NAME,
+      { name: "snapshot", about: "its id, or its name; `berth volumesnapshot list NAME` shows them" },
+      TARGET,
+    ],
     options: REMOTE,
-    examples: ["berth volume restore disk SNAPSHOT disk-before"],
+    examples: ["berth volume restore disk before-upgrade disk-before"],
     run: async (call) => (await import("../actions/volume.ts")).restore(call),
   },
   {
