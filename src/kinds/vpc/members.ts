@@ -28,15 +28,16 @@ export async function vpcOf(
     id: isThere ? found.uid : placeOf({ workspace, name }),
     name,
     internal: isThere && found.spec.internal === true,
-    routes: isThere ? routesOf(found, networks) : [],
+    ...(isThere ? routesOf(found, networks) : { routes: [] }),
   };
 }
 
 /** Only what the operator still offers: settings may have changed since the routes were written. */
-const routesOf = ({ workspace, spec }: Resource, networks: readonly OperatorNetwork[]): VpcRoute[] =>
-  (Array.isArray(spec.routes) ? spec.routes : [])
-    .flatMap((cidr) => routeOrNone(String(cidr)))
-    .filter((route) => isOffered(networks, workspace, route));
+function routesOf({ workspace, spec }: Resource, networks: readonly OperatorNetwork[]) {
+  const named = (Array.isArray(spec.routes) ? spec.routes : []).flatMap((cidr) => routeOrNone(String(cidr)));
+  const isOpen = (route: VpcRoute): boolean => isOffered(networks, workspace, route);
+  return { routes: named.filter(isOpen), withdrawn: named.filter((route) => !isOpen(route)) };
+}
 
 /** Older versions of the server stored members that they did not know without a look at them. */
 function routeOrNone(cidr: string): VpcRoute[] {

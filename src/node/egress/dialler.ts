@@ -247,10 +247,8 @@ export class Dialler {
       const verdict = rules.policy.judge({ ...destination(target, address), http });
       if (!verdict.allowed) return refusedBy(host.text, verdict.rule);
     }
-    if (!addresses.every((address) => this.#isReachable(target, rules, address))) {
-      const message = `${host.text} is not a public address; only those are reachable from here.`;
-      return refusal(403, "destination_forbidden", message);
-    }
+    const unreachable = addresses.find((address) => !this.#isReachable(target, rules, address));
+    if (unreachable !== undefined) return notReachable(host.text, rules, unreachable);
     return { target, addresses, rules };
   }
 
@@ -272,6 +270,14 @@ export class Dialler {
     const unknown = refusal(502, "name_not_resolved", `The name ${host.text} cannot be resolved.`);
     return found?.catch(() => unknown) ?? TOO_MANY_LOOKUPS;
   }
+}
+
+function notReachable(host: string, { vpc }: WorkloadRules, address: string): EgressRefusal {
+  const isWithdrawn = hasRoute({ routes: vpc?.withdrawn ?? [] }, address) && isRoutable(address);
+  const message = isWithdrawn
+    ? `${host} is in a network that VPC '${vpc?.name}' has a route to and that the operator no longer offers.`
+    : `${host} is not a public address; only those are reachable from here.`;
+  return refusal(403, "destination_forbidden", message);
 }
 
 const destination = ({ host, port }: Target, address?: string) =>

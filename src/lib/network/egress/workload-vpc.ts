@@ -10,6 +10,8 @@ export interface WorkloadVpc {
   /** Workloads of the VPC reach each other. */
   internal: boolean;
   routes: readonly VpcRoute[];
+  /** Routes that the VPC names and the operator offers no longer: closed, and told apart in refusals. */
+  withdrawn?: readonly VpcRoute[];
 }
 
 export interface VpcRoute extends NetworkRange {
