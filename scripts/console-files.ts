@@ -28,6 +28,7 @@ function kindTable(kinds: readonly Kind[]): string {
       ...{ name, plural, summary, path: collectionPath, param, within: within?.name ?? null, verbs },
       ...{ paged: paged === true, revisions: revisions === true, flat: kind.flat?.name ?? null },
       nameOptional: kind.nameOptional === true,
+      builtIn: kind.builtIn ?? null,
       rights: Object.fromEntries(
         Object.entries(kind.operation).map(([verb, { scope, role }]) => [verb, [scope, role] as const]),
       ),

@@ -21,6 +21,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": true,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "agents:list",
@@ -62,6 +63,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": true,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "applications:list",
@@ -103,6 +105,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "customdomains:list",
@@ -144,6 +147,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "drives:list",
@@ -184,6 +188,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "egressgateways:list",
@@ -220,6 +225,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "egressips:list",
@@ -257,6 +263,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": true,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "functions:list",
@@ -298,6 +305,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "integrations:list",
@@ -339,6 +347,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": true,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "jobs:list",
@@ -380,6 +389,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": true,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "models:list",
@@ -421,6 +431,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "policies:list",
@@ -462,6 +473,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "sandboxes:get",
@@ -500,6 +512,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": null,
     "nameOptional": true,
+    "builtIn": null,
     "rights": {
       "list": [
         "sandboxes:get",
@@ -529,6 +542,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": null,
     "nameOptional": true,
+    "builtIn": null,
     "rights": {
       "list": [
         "sandboxes:list",
@@ -570,6 +584,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": "id",
     "nameOptional": true,
+    "builtIn": null,
     "rights": {
       "list": [
         "sandboxes:get",
@@ -607,6 +622,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": "id",
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "sandboxes:get",
@@ -629,6 +645,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": "id",
     "nameOptional": true,
+    "builtIn": null,
     "rights": {
       "list": [
         "sandboxes:list",
@@ -658,6 +675,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "volumes:list",
@@ -696,6 +714,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": "id",
     "nameOptional": true,
+    "builtIn": null,
     "rights": {
       "list": [
         "volumes:list",
@@ -725,6 +744,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": null,
     "nameOptional": false,
+    "builtIn": null,
     "rights": {
       "list": [
         "volumeTemplates:list",
@@ -766,6 +786,7 @@ export const KINDS: readonly KindFacts[] = [
     "revisions": false,
     "flat": null,
     "nameOptional": false,
+    "builtIn": "default",
     "rights": {
       "list": [
         "vpcs:list",

@@ -19,6 +19,8 @@ export interface KindFacts {
   /** For kinds without metadata: the member with the name. */
   flat: string | null;
   nameOptional: boolean;
+  /** The one that every workspace has and nobody deletes. */
+  builtIn: string | null;
   /** The scope and role that each verb needs. */
   rights: Readonly<Partial<Record<Verb, readonly [scope: string | null, role: Role]>>>;
 }
@@ -32,3 +34,7 @@ export interface OperationFacts {
   role: Role;
   kind: string | null;
 }
+
+/** Why nobody deletes the resource of this name, whatever their rights; null where somebody may. */
+export const stays = ({ builtIn }: Pick<KindFacts, "builtIn">, name: string): string | null =>
+  name === builtIn ? `'${name}' belongs to the workspace and stays with it.` : null;

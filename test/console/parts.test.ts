@@ -6,6 +6,7 @@ import { KINDS } from "../../console/generated/kinds.ts";
 import { OPERATIONS as LISTED } from "../../console/generated/operations.ts";
 import { shapeOf } from "../../console/lib/chart-path.ts";
 import { eventsOf } from "../../console/lib/events.ts";
+import { stays } from "../../console/lib/facts.ts";
 import { countOf } from "../../console/lib/format.ts";
 import { collectionPath, createPlaces, itemPath } from "../../console/lib/places.ts";
 import { labelsOf } from "../../console/lib/titles.ts";
@@ -39,6 +40,11 @@ test("members of the API are headings, and names that people chose stay as they 
     ["Headers", "X-Api_Key"],
     ["Runtime", "MY_TOKEN"],
   ]);
+});
+
+test("the VPC that every workspace has is not offered for deletion, and the reason is told", () => {
+  const found = KINDS.flatMap((kind) => ["default", "lab"].flatMap((name) => stays(kind, name) ?? []));
+  assert.deepEqual(found, ["'default' belongs to the workspace and stays with it."]);
 });
 
 test("a chart has a round upper edge, and a gap where there is no value", () => {

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { useRefusal } from "../../api/overview.ts";
 import { deleteResource, useResource } from "../../api/resources.ts";
+import { stays } from "../../lib/facts.ts";
 import { go, here, queryOf } from "../../lib/location.ts";
 import { textAt } from "../../lib/members.ts";
 import { type Collection, itemPath } from "../../lib/places.ts";
@@ -25,7 +26,8 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
   const collection = { kind, parents };
   const { data, error } = useResource(workspace, collection, name);
   const [isDeleting, setDeleting] = useState(false);
-  const noDelete = useRefusal(workspace, `${kind.name}Delete`);
+  const noRight = useRefusal(workspace, `${kind.name}Delete`);
+  const noDelete = stays(kind, name) ?? noRight;
   const tab = queryOf("tab");
   const own = here.value.pathname;
   const ownTabs = parents.length === 0 ? (OWN_TABS[kind.name] ?? []) : [];
