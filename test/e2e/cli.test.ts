@@ -111,9 +111,10 @@ describe("resources", () => {
   test("a snapshot of a volume is restored by its name when no other has it", async () => {
     await platform.call("POST", "/volumes", { body: { metadata: { name: "disk" }, spec: {} } });
     const { resources } = platform.app.store;
-    const volume = await resources.get({ workspace: "main", kind: "volume", parent: "" }, "disk");
+    const { uid: parent } =
+      (await resources.get({ workspace: "main", kind: "volume", parent: "" }, "disk")) ?? assert.fail();
     const add = (id: string, name: string) =>
-      resources.create(draftOf("volumesnapshot", id, { parent: volume?.uid, spec: { name, status: "failed" } }));
+      resources.create(draftOf("volumesnapshot", id, { parent, spec: { name, status: "failed" } }));
     await add("snap_one", "once");
     await add("snap_two", "twice");
     await add("snap_three", "twice");
