@@ -3,7 +3,18 @@
  * reused, so a note also holds the start time of its process.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fchownSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 
 export interface ProcessNote {
@@ -45,9 +56,21 @@ export const hasNote = (dataDir: string, pid: number): boolean => existsSync(fil
 
 const wishOf = (dataDir: string, pid: number): string => join(folderOf(dataDir), `${pid}.wish`);
 
-/** Leaves a word for a running process, which reads it when it ends. */
+/**
+ * Leaves a word for a running process, which reads it when it ends. Root leaves it to the owner of the folder, who may
+ * have put a link there: the file is always a new one.
+ */
 export function leaveWish(dataDir: string, pid: number, word: string): void {
-  writeFileSync(wishOf(dataDir, pid), word, { mode: 0o600 });
+  const path = wishOf(dataDir, pid);
+  rmSync(path, { force: true });
+  const file = openSync(path, "wx", 0o600);
+  try {
+    const { uid, gid } = statSync(folderOf(dataDir));
+    if (process.geteuid?.() === 0) fchownSync(file, uid, gid);
+    writeFileSync(file, word);
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Reads and removes the word that was left for this process. */
