@@ -45,3 +45,9 @@ export const labelsOf = (path: readonly string[]): string[] => {
   const map = path.findIndex((word) => NAMED_BY_PEOPLE.includes(word));
   return path.map((word, at) => ((map !== -1 && at > map) || !MEMBER.test(word) ? word : labelOf(word)));
 };
+
+/** With a full stop, and a large letter where it begins with a word; addresses and names of files stay as they are. */
+export const sentenceOf = (text: string): string => {
+  const begun = text.replace(/^[a-z]+(?=[\s,;]|$)/, (word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+};

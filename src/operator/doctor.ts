@@ -2,6 +2,8 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
+import { getCACertificates } from "node:tls";
+import { localAuthority } from "../cli/trusted-authorities.ts";
 import { type Config, clientUrl, consoleBaseOf } from "../config.ts";
 import { consoleHost, SHARING_ADVICE, sharedWithWorkloads } from "../contract/console.ts";
 import { credentialsFile, readCredentials } from "../lib/credentials.ts";
@@ -126,7 +128,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     const { url, apiKey } = readCredentials(data) ?? {};
     if (!url || !apiKey) return warning(`${file} holds no key`, "start once with BERTH_API_KEY set to add one");
     if (!runningNotes(data).some((note) => note.url === url)) return ok(`${file} (not tried: no server is running)`);
-    const status = await statusOf(`${url}/v0/workspaces`, apiKey);
+    const status = await statusOf(`${url}/v0/workspaces`, apiKey, localAuthority(data));
     return status === 200
       ? ok(`${file}, accepted by ${url}`)
       : problem(
@@ -227,8 +229,22 @@ const tryListen = (host: string, port: number): Promise<string | null> =>
     server.listen(port, host, () => server.close(() => resolve(null)));
   });
 
-const statusOf = (url: string, apiKey: string): Promise<number | null> =>
-  fetch(url, { headers: { authorization: `Bearer ${apiKey}` }, signal: AbortSignal.timeout(ANSWER_MS) }).then(
-    (response) => response.status,
-    () => null,
-  );
+/**
+ * `authority`: that of the server on this machine. A server that asks itself made it after its own start, and trusts it
+ * for nothing else.
+ */
+function statusOf(url: string, apiKey: string, authority: string | null): Promise<number | null> {
+  const isTls = url.startsWith("https:");
+  // Not imported: see lib/network/node-http.ts.
+  const { request } = process.getBuiltinModule(isTls ? "node:https" : "node:http");
+  const ca = isTls && authority !== null ? { ca: [...getCACertificates("default"), authority] } : {};
+  const headers = { authorization: `Bearer ${apiKey}` };
+  return new Promise((resolve) => {
+    request(url, { headers, signal: AbortSignal.timeout(ANSWER_MS), agent: false, ...ca }, (response) => {
+      resolve(response.statusCode ?? null);
+      response.on("error", () => {}).destroy(); // the status is enough
+    })
+      .on("error", () => resolve(null))
+      .end();
+  });
+}

@@ -9,7 +9,7 @@ import { eventsOf } from "../../console/lib/events.ts";
 import { stays } from "../../console/lib/facts.ts";
 import { countOf } from "../../console/lib/format.ts";
 import { collectionPath, createPlaces, itemPath } from "../../console/lib/places.ts";
-import { labelsOf } from "../../console/lib/titles.ts";
+import { labelsOf, sentenceOf } from "../../console/lib/titles.ts";
 import { ROW_PX, windowOf } from "../../console/table/window.ts";
 import { firstCommand, linesOf } from "../../console/views/lines.ts";
 import { OPERATIONS } from "../../src/kinds/index.ts";
@@ -45,6 +45,12 @@ test("members of the API are headings, and names that people chose stay as they 
 test("the VPC that every workspace has is not offered for deletion, and the reason is told", () => {
   const found = KINDS.flatMap((kind) => ["default", "lab"].flatMap((name) => stays(kind, name) ?? []));
   assert.deepEqual(found, ["'default' belongs to the workspace and stays with it."]);
+});
+
+test("a sentence begins with a large letter, unless it begins with an address or a path", () => {
+  assert.equal(sentenceOf("it shows the past"), "It shows the past.");
+  assert.equal(sentenceOf("https://127.0.0.1:1 answers 401"), "https://127.0.0.1:1 answers 401.");
+  assert.equal(sentenceOf("credentials.json holds no key."), "credentials.json holds no key.");
 });
 
 test("a chart has a round upper edge, and a gap where there is no value", () => {

@@ -1,6 +1,6 @@
 import { type Finding, useFindings } from "../../api/findings.ts";
 import { remembered } from "../../lib/storage.ts";
-import { labelOf } from "../../lib/titles.ts";
+import { labelOf, sentenceOf } from "../../lib/titles.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Code } from "../../ui/code.tsx";
@@ -46,14 +46,9 @@ function FindingCard({ finding, onHide }: { finding: Finding; onHide(): void }) 
           </Button>
         )}
       </div>
-      <p>{sentence(says)}</p>
-      {next === "" || next === command ? null : <p class="quiet">{sentence(next)}</p>}
+      <p>{sentenceOf(says)}</p>
+      {next === "" || next === command ? null : <p class="quiet">{sentenceOf(next)}</p>}
       {command === undefined ? null : <Code text={command} noun="The command" />}
     </article>
   );
 }
-
-const sentence = (text: string): string => {
-  const begun = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
-};
