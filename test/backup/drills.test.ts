@@ -96,6 +96,7 @@ describe("backups with files", () => {
       runBerth(["backup", "verify", target], options),
     ]);
     const [id = ""] = line.split(":");
+    assert.match(listed.stdout, /^ID +DATE +SIZE +VERSION +NODES\n\S+ +\d{4}-\d\d-\d\d \d\d:\d\d UTC +[\d.]+ MB +\d/);
     assert.deepEqual([listed.stdout.includes(id), verified.stdout.includes(`${id}: whole`)], [true, true]);
   });
 

@@ -15,6 +15,8 @@ const manifest = z.object({
   version: z.string(),
   /** Rows of the database, as `berth backup FILE` writes them. */
   database: z.object({ chunks: z.array(z.string()), bytes: z.int().min(0) }),
+  /** Of the database and all files, unpacked; absent in backups of older versions and of their nodes. */
+  bytes: z.int().min(0).optional(),
   nodes: z.array(z.object({ id: z.string(), name: z.string() })).min(1),
 });
 export type Manifest = z.output<typeof manifest>;

@@ -1,6 +1,7 @@
 /** `berth backup` and `berth restore`. */
 import { existsSync, statSync } from "node:fs";
 import { type CommandSpec, GROUPS, type Invocation, type OptionSpec, text } from "../../cli/command.ts";
+import { nearestWord } from "../../lib/nearest-word.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { configOf, DATABASE, FORCE, say } from "../command-settings.ts";
 import type { Teller } from "./everything.ts";
@@ -31,7 +32,11 @@ export const backupCommands: readonly CommandSpec[] = [
       "berth backup --files /mnt/backups --keep 7",
       "berth backup --files s3://backups/berth",
     ],
-    run: async (call) => (call.options.files === true ? backupFiles(call) : backupFile(call)),
+    run: async (call) => {
+      const isFolder = call.options.files === true;
+      refuseBareWord(text(call.args[0]), isFolder ? "folder" : "file");
+      return isFolder ? backupFiles(call) : backupFile(call);
+    },
     commands: [
       {
         name: "verify",
@@ -97,6 +102,20 @@ export const backupCommands: readonly CommandSpec[] = [
 
 const isOneFile = (target: string): boolean =>
   !target.startsWith("s3://") && !(existsSync(target) && statSync(target).isDirectory());
+
+/** A mistyped command would otherwise become the name of a backup. */
+function refuseBareWord(target: string | undefined, noun: "file" | "folder"): void {
+  if (target === undefined || /[./]/.test(target) || existsSync(target)) return;
+  const commands = backupCommands.flatMap(({ name, commands: below }) => (name === "backup" ? (below ?? []) : []));
+  const near = nearestWord(
+    target,
+    commands.map(({ name }) => name),
+  );
+  const named = `or a ${noun} of that name write ./${target}`;
+  throw near === null
+    ? new UsageError(`${target} is a bare word, which may be a mistake.`, `f${named}`)
+    : new UsageError(`There is no \`berth backup ${target}\`.`, `did you mean \`berth backup ${near}\`? F${named}`);
+}
 
 async function backupFile(call: Invocation): Promise<undefined> {
   const { withKey, force, keep, skipLost } = call.options;

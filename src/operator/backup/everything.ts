@@ -53,7 +53,9 @@ export async function backupEverything({ config, target, keep, skipLost, tell }:
     const own = await takePart({ repository, backup: id, dataDir: config.data, progress: counted });
     const parts = [own, ...(await others.parts((line) => tell.progress(line)))];
     const manifest = { id, createdAt: toIso(Date.now()), version: packageVersion(), database };
-    await writeManifest(repository, { ...manifest, nodes: parts.map((part) => part.node) });
+    const bytes = parts.reduce((sum, part) => sum + (part.bytes ?? Number.NaN), database.bytes);
+    const size = Number.isNaN(bytes) ? {} : { bytes };
+    await writeManifest(repository, { ...manifest, ...size, nodes: parts.map((part) => part.node) });
     const removed = keep === undefined ? 0 : await removeOld(repository, keep);
     const units = parts.reduce((sum, part) => sum + part.units, 0);
     return [

@@ -22,6 +22,8 @@ const part = z.object({
   /** The data folder on the machine that the part is of. */
   dataDir: z.string().min(1),
   units: z.int().min(0),
+  /** Of all units; absent in parts of older versions. */
+  bytes: z.int().min(0).optional(),
   /** The units as lines of JSON, which may be long: a stream of their own. */
   index: stored,
 });
@@ -43,18 +45,20 @@ export async function takePart({ repository, backup, dataDir, progress }: TakePa
   const node = readNode(dataDir);
   const before = await unitsBefore(repository, node.id);
   const lines: string[] = [];
+  let bytes = 0;
   await withWorkFolder(dataDir, async (work) => {
     for (const unit of unitsOf(dataDir)) {
       const { family, name, stamp } = unit;
       const known = family.immutable ? before.get(`${family.folder}/${name}`) : undefined;
       progress.unit(name === "" ? family.folder : `${family.folder}/${name}`);
       const tar: Stored | null =
-        known?.stamp === stamp ? known.tar : await withTar(unit, work, (bytes) => repository.write(bytes, progress));
+        known?.stamp === stamp ? known.tar : await withTar(unit, work, (packed) => repository.write(packed, progress));
+      bytes += tar?.bytes ?? 0;
       if (tar) lines.push(`${JSON.stringify({ folder: family.folder, name, stamp, tar } satisfies StoredUnit)}\n`);
     }
   });
   const index = await repository.write(bytesOf(lines), progress);
-  const taken: Part = { node, dataDir, units: lines.length, index };
+  const taken: Part = { node, dataDir, units: lines.length, bytes, index };
   await repository.writeNote(partName(backup, node.id), taken);
   return taken;
 }
