@@ -14,7 +14,7 @@ import { openDump } from "../../store/backup/backup.ts";
 import { packageVersion } from "../version.ts";
 import { backupIds, newBackupId, placeOf, writeManifest } from "./catalogue.ts";
 import { type OtherNodes, openOtherNodes } from "./other-nodes.ts";
-import { readNode, takePart } from "./part.ts";
+import { type Part, readNode, takePart } from "./part.ts";
 import { removeOld } from "./prune.ts";
 import { Repository, type Stored } from "./repository/repository.ts";
 
@@ -60,6 +60,7 @@ export async function backupEverything({ config, target, keep, skipLost, tell }:
     const units = parts.reduce((sum, part) => sum + part.units, 0);
     return [
       `${id}: the database and ${units} folders of ${parts.length} node${parts.length === 1 ? "" : "s"}, ${bytesText(counted.readBytes)} read here, ${bytesText(counted.sentBytes)} sent to ${place.shown}`,
+      ...parts.flatMap(leftOutLines),
       ...others.left.map((name) => `The files of node '${name}' are not in it: the node is lost.`),
       ...(keep === undefined ? [] : [`${(await backupIds(repository)).length} backups are kept, ${removed} removed.`]),
       `It is sealed. To restore it you also need the key ${repository.fingerprint}: ${secretKeyPlace(config)}. Keep a copy of that elsewhere.`,
@@ -69,6 +70,11 @@ export async function backupEverything({ config, target, keep, skipLost, tell }:
     await lock.release();
   }
 }
+
+const leftOutLines = ({ node, leftOut }: Part): string[] =>
+  leftOut
+    ? [`Not in it: ${leftOut.count} files of node '${node.name}' that cannot be read, first ${leftOut.first}`]
+    : [];
 
 /** Other drivers keep volumes, images and the files of sandboxes where this command does not reach. */
 function refuseOtherDrivers(config: Config): void {

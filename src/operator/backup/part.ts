@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { z } from "zod";
 import { NODE_FILE } from "../../node/identity.ts";
 import { damaged, type Progress, type Repository, type Stored } from "./repository/repository.ts";
@@ -24,6 +25,8 @@ const part = z.object({
   units: z.int().min(0),
   /** Of all units; absent in parts of older versions. */
   bytes: z.int().min(0).optional(),
+  /** Files that could not be read, and the first of them; absent = none. */
+  leftOut: z.object({ count: z.int().min(1), first: z.string() }).optional(),
   /** The units as lines of JSON, which may be long: a stream of their own. */
   index: stored,
 });
@@ -46,19 +49,26 @@ export async function takePart({ repository, backup, dataDir, progress }: TakePa
   const before = await unitsBefore(repository, node.id);
   const lines: string[] = [];
   let bytes = 0;
+  let leftOut: Part["leftOut"];
   await withWorkFolder(dataDir, async (work) => {
     for (const unit of unitsOf(dataDir)) {
       const { family, name, stamp } = unit;
       const known = family.immutable ? before.get(`${family.folder}/${name}`) : undefined;
-      progress.unit(name === "" ? family.folder : `${family.folder}/${name}`);
-      const tar: Stored | null =
-        known?.stamp === stamp ? known.tar : await withTar(unit, work, (packed) => repository.write(packed, progress));
+      const title = name === "" ? family.folder : `${family.folder}/${name}`;
+      progress.unit(title);
+      const reader = {
+        use: (packed: Readable): Promise<Stored> => repository.write(packed, progress),
+        leftOut: (reason: string): void => {
+          leftOut = { count: (leftOut?.count ?? 0) + 1, first: leftOut?.first ?? `${title}/${reason}` };
+        },
+      };
+      const tar: Stored | null = known?.stamp === stamp ? known.tar : await withTar(unit, work, reader);
       bytes += tar?.bytes ?? 0;
       if (tar) lines.push(`${JSON.stringify({ folder: family.folder, name, stamp, tar } satisfies StoredUnit)}\n`);
     }
   });
   const index = await repository.write(bytesOf(lines), progress);
-  const taken: Part = { node, dataDir, units: lines.length, bytes, index };
+  const taken: Part = { node, dataDir, units: lines.length, bytes, ...(leftOut ? { leftOut } : {}), index };
   await repository.writeNote(partName(backup, node.id), taken);
   return taken;
 }

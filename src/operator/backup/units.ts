@@ -8,10 +8,9 @@ import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
-import { PlatformError } from "../../contract/errors.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
-import { TarFailed, tarStream } from "../../node/drivers/common/tar-stream.ts";
+import { tarStream } from "../../node/drivers/common/tar-stream.ts";
 import { copyFrozen, copyStill } from "../../node/drivers/local/storage/frozen-copy.ts";
 import { mountImage, unmountImage } from "../../node/drivers/local/storage/loop-image.ts";
 import { loadRecords } from "../../node/drivers/local/workload/record.ts";
@@ -110,13 +109,20 @@ export async function withWorkFolder<T>(dataDir: string, work: (folder: string) 
 
 const isPid = (name: string): boolean => name !== String(process.pid) && existsSync(`/proc/${name}`);
 
-/** The unit as a tar; null when it was removed meanwhile. `use` reads it to its end. */
-export async function withTar<T>(unit: Unit, work: string, use: (tar: Readable) => Promise<T>): Promise<T | null> {
+export interface TarReader<T> {
+  /** Reads the tar to its end. */
+  use(tar: Readable): Promise<T>;
+  /** Told of a file that cannot be read, or that is exchanged while it is read: it is left out of the tar. */
+  leftOut(reason: string): void;
+}
+
+/** The unit as a tar; null when it was removed meanwhile. */
+export async function withTar<T>(unit: Unit, work: string, { use, leftOut }: TarReader<T>): Promise<T | null> {
   const { family, path } = unit;
   const image = family.image && existsSync(join(path, family.image)) ? family.image : null;
   const copies = join(work, "copy");
   try {
-    if (image === null) return await use(treeOf(unit));
+    if (image === null) return await use(treeOf(unit, leftOut));
     mkdirSync(join(copies, "mnt"), { recursive: true, mode: 0o700 }); // where the driver mounts a volume
     await copyImage(join(path, image), join(copies, image), join(work, "mnt"));
     const records = readdirSync(path).filter((name) => name.endsWith(".json"));
@@ -124,18 +130,11 @@ export async function withTar<T>(unit: Unit, work: string, use: (tar: Readable) 
     return await use(tarStream([...IMAGE_FORMAT, "-C", copies, "."]));
   } catch (error) {
     if (!existsSync(path)) return null;
-    throw error instanceof TarFailed ? unreadable(unit, error) : error;
+    throw error;
   } finally {
     await removeTree(copies);
   }
 }
-
-const unreadable = ({ family, name }: Unit, cause: TarFailed): PlatformError =>
-  new PlatformError(
-    "unprocessable",
-    `A file of ${join(family.folder, name)} cannot be read: ${cause.reason}. Make it readable for this user, or run the backup as root.`,
-    { cause },
-  );
 
 const entriesOf = ({ only }: Family, path: string): string[] =>
   only ? only.filter((name) => existsSync(join(path, name))) : ["."];
@@ -148,10 +147,18 @@ const TREE_FORMAT = [
   "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime",
 ];
 
-const treeOf = ({ family, path }: Unit): Readable => {
+/** How `tar` begins to speak of a file that it leaves out. */
+const LEFT_OUT = /^tar: (.+): Warning: (.+)$/;
+
+/** A workload may close its files or exchange them at any moment, which must not end the backup of all others. */
+const treeOf = ({ family, path }: Unit, leftOut: (reason: string) => void): Readable => {
   // The pattern counts from the folder of the unit, so that it hides no files that a sandbox wrote.
   const without = family.without ? ["--anchored", "--no-wildcards-match-slash", `--exclude=${family.without}`] : [];
-  return tarStream([...TREE_FORMAT, ...without, "-C", path, ...entriesOf(family, path)]);
+  const args = [...TREE_FORMAT, "--ignore-failed-read", ...without, "-C", path, ...entriesOf(family, path)];
+  return tarStream(args, (line) => {
+    const [, file, problem] = LEFT_OUT.exec(line) ?? [];
+    if (file !== undefined) leftOut(`${file}: ${problem}`);
+  });
 };
 
 /** A server beside may have the file system frozen for a snapshot: then the next try finds it thawed. */
