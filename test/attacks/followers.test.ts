@@ -99,7 +99,7 @@ inBothLanes("strangers at a public workload take nothing from the workspace's ow
       follower.socket.pause();
     }
     const stranger = await exchange(gw.port, ask("/ws/agents/public/x", "Connection: close\r\n"));
-    assert.match(stranger, /^HTTP\/1\.1 429 .*The workload has 3 requests open/s);
+    assert.match(stranger, /^HTTP\/1\.1 429 .*This caller has 3 requests open/s);
     const own = await exchange(gw.port, ask("/ws/agents/public/x", `${AUTH}Connection: close\r\n`));
     assert.match(own, /^HTTP\/1\.1 200 /);
   } finally {

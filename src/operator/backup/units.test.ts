@@ -21,12 +21,12 @@ function sandboxFiles(t: TestContext): { folder: string; unit: Unit } {
   return { folder, unit: { family, name: "box", path, stamp: "" } };
 }
 
-/** Root may read everything. */
-async function asNobody<T>(work: () => Promise<T>): Promise<T> {
-  if (process.geteuid?.() !== 0) return work();
+/** Root may read everything, so `tar` starts as nobody. */
+function asNobody<T>(start: () => Promise<T>): Promise<T> {
+  if (process.geteuid?.() !== 0) return start();
   process.seteuid?.(65_534);
   try {
-    return await work();
+    return start();
   } finally {
     process.seteuid?.(0);
   }
