@@ -12,6 +12,8 @@ const SEALERS: Readonly<Record<string, readonly string[]>> = {
   "src/kinds/workload/workspace-authority.ts": ["records.value.workspaceauthority"],
   // An address for the client; the database keeps only its nonce, and its key hangs on the derivation root.
   "src/kinds/uploads.ts": [""],
+  // Chunks and notes of a backup lie outside of the database; a restore asks for the key that sealed them.
+  "src/operator/backup/repository/repository.ts": ["", ""],
   "src/store/deliveries/deliveries.ts": ["deliveries.sealed", "deliveries.sealed"],
   "src/store/executions/executions.ts": ["executions.env_override"],
   "src/store/idempotency.ts": ["idempotency.response"],
