@@ -102,6 +102,7 @@ describe("the console", { skip: chromium.skip }, () => {
       await heading(page, "Drives");
       await page.keyboard.press("Control+k");
       await page.getByRole("combobox", { name: "Search or run" }).fill("workspaceList");
+      await page.getByRole("option", { name: "workspaceList", selected: true }).waitFor();
       await page.keyboard.press("Enter");
       await page.getByRole("button", { name: "Run", exact: true }).click();
       await page.getByText('"displayName": "main"').waitFor();
