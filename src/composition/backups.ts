@@ -125,5 +125,7 @@ async function inChild(order: BackupOrder, signal: AbortSignal): Promise<BackupA
     return answer;
   } finally {
     signal.removeEventListener("abort", end);
+    const { clearWorkFolders } = await import("../operator/backup/units.ts"); // loaded with the first backup
+    await clearWorkFolders(order.config.data);
   }
 }

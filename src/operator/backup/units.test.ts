@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
-import { FAMILIES, type Unit, withTar } from "./units.ts";
+import { clearWorkFolders, FAMILIES, type Unit, withTar } from "./units.ts";
 
 /** The files of a sandbox as an overlay leaves them. */
 function sandboxFiles(t: TestContext): { folder: string; unit: Unit } {
@@ -54,4 +54,14 @@ test("files that a workload closes are left out and told, and all others are pac
     "fs/0/upper/closed-folder: Cannot open: Permission denied",
     "fs/0/upper/closed: Cannot open: Permission denied",
   ]);
+});
+
+test("folders of backups that were killed are removed, that of one that runs stays", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "berth-units-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const work = join(folder, "runtime/backup-work");
+  const pidMax = 2 ** 22; // no process has this number or a larger one
+  for (const pid of [process.ppid, pidMax]) mkdirSync(join(work, String(pid), "copy"), { recursive: true });
+  await clearWorkFolders(folder);
+  assert.deepEqual(readdirSync(work), [String(process.ppid)]);
 });

@@ -12,7 +12,7 @@ import { removeTree } from "../../lib/remove-tree.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import { tarStream } from "../../node/drivers/common/tar-stream.ts";
 import { copyFrozen, copyStill } from "../../node/drivers/local/storage/frozen-copy.ts";
-import { mountImage, unmountImage } from "../../node/drivers/local/storage/loop-image.ts";
+import { mountImage, unmountImage, unmountLeftovers } from "../../node/drivers/local/storage/loop-image.ts";
 import { loadRecords } from "../../node/drivers/local/workload/record.ts";
 
 /** A kind of folder. `folder` is relative to the data folder. */
@@ -90,15 +90,10 @@ function stampOf(path: string): string {
   return `${mtimeMs} ${ctimeMs}`;
 }
 
-/** Runs `work` with a folder for copies, and removes the folders that killed backups left. */
+/** Runs `work` with a folder for copies. */
 export async function withWorkFolder<T>(dataDir: string, work: (folder: string) => Promise<T>): Promise<T> {
-  const all = join(dataDir, "runtime", WORK);
-  const own = join(all, String(process.pid));
-  const clear = async (folder: string): Promise<void> => {
-    await unmountImage(join(folder, "mnt")).catch(() => {}); // not mounted
-    await removeTree(folder);
-  };
-  for (const name of existsSync(all) ? readdirSync(all) : []) if (!isPid(name)) await clear(join(all, name));
+  await clearWorkFolders(dataDir);
+  const own = join(dataDir, "runtime", WORK, String(process.pid));
   mkdirSync(join(own, "mnt"), { recursive: true, mode: 0o700 });
   try {
     return await work(own);
@@ -107,7 +102,17 @@ export async function withWorkFolder<T>(dataDir: string, work: (folder: string) 
   }
 }
 
-const isPid = (name: string): boolean => name !== String(process.pid) && existsSync(`/proc/${name}`);
+/** Removes the folders, and the mounts in them, that backups left which were killed. */
+export async function clearWorkFolders(dataDir: string): Promise<void> {
+  const all = join(dataDir, "runtime", WORK);
+  for (const name of existsSync(all) ? readdirSync(all) : [])
+    if (name === String(process.pid) || !existsSync(`/proc/${name}`)) await clear(join(all, name));
+}
+
+async function clear(folder: string): Promise<void> {
+  await unmountLeftovers(folder);
+  await removeTree(folder);
+}
 
 export interface TarReader<T> {
   /** Reads the tar to its end. */
