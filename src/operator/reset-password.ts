@@ -1,13 +1,11 @@
 /** `berth reset-password`: lets the operator of the machine back in. */
 import { hashPassword } from "../auth/passwords.ts";
-import { readSecretKeys, unlock } from "../auth/secret-key.ts";
+import { readSecretKeys } from "../auth/secret-key.ts";
 import type { Config } from "../config.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
 import { PASSWORD_LENGTH_MIN } from "../contract/password-length.ts";
-import { systemClock } from "../lib/time/clock.ts";
 import { UsageError } from "../lib/usage-error.ts";
-import { lockDataFolder } from "../store/database/data-lock.ts";
-import { openStore } from "../store/store.ts";
+import { withOwnStore } from "./own-store.ts";
 
 export interface ResetCommand {
   config: Config;
@@ -20,40 +18,26 @@ export async function resetPassword({ config, email, password }: ResetCommand): 
     throw new UsageError(`a password has at least ${PASSWORD_LENGTH_MIN} characters.`);
   if (readSecretKeys(config).length === 0)
     throw new PlatformError("not_found", `There is no platform in ${config.data}: it has no secret.key.`);
-  const owner = config.database_url ? null : lockDataFolder(config.data, `pid ${process.pid}, resetting a password`);
-  try {
-    const store = await openStore({
-      databaseUrl: config.database_url ?? null,
-      dataDir: config.data,
-      unlock: unlock(config),
-      clock: systemClock,
-      onError: () => {}, // a lost connection fails the change itself
+  return withOwnStore(config, "resetting a password", async (store) => {
+    const user = await store.people.getUser(email);
+    if (!user) throw notFound(`User '${email}'`);
+    await store.people.setPassword(user.sub, await hashPassword(password));
+    await store.oauth.endSessions(user.sub, null);
+    await store.audit.record({
+      actor: "",
+      actorType: "operator",
+      actorName: "operator",
+      authMethod: "machine",
+      keyId: null,
+      action: "passwordReset",
+      target: user.email,
+      accountId: (await store.people.accountsOf(user.sub))[0]?.id ?? null,
+      workspace: null,
+      outcome: "ok",
+      status: 200,
+      sourceAddress: "machine",
+      requestId: "",
     });
-    try {
-      const user = await store.people.getUser(email);
-      if (!user) throw notFound(`User '${email}'`);
-      await store.people.setPassword(user.sub, await hashPassword(password));
-      await store.oauth.endSessions(user.sub, null);
-      await store.audit.record({
-        actor: "",
-        actorType: "operator",
-        actorName: "operator",
-        authMethod: "machine",
-        keyId: null,
-        action: "passwordReset",
-        target: user.email,
-        accountId: (await store.people.accountsOf(user.sub))[0]?.id ?? null,
-        workspace: null,
-        outcome: "ok",
-        status: 200,
-        sourceAddress: "machine",
-        requestId: "",
-      });
-      return [`The password of ${user.email} is set. Sessions of before have ended; API keys stay.`];
-    } finally {
-      await store.close();
-    }
-  } finally {
-    await owner?.stop();
-  }
+    return [`The password of ${user.email} is set. Sessions of before have ended; API keys stay.`];
+  });
 }

@@ -4,18 +4,16 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { rotateKey } from "../auth/rotate-key.ts";
-import { readSecretKeys, secretKeyPlace, takeNextKey, unlock } from "../auth/secret-key.ts";
+import { readSecretKeys, secretKeyPlace, takeNextKey } from "../auth/secret-key.ts";
 import { nextKeyFile, oldKeyFile } from "../auth/secret-key-files.ts";
 import type { Config } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
 import { isRunning, type ProcessNote, ROTATE_SIGNAL, runningNotes } from "../lib/process-note.ts";
 import { fingerprintOf } from "../lib/sealed-box.ts";
-import { systemClock } from "../lib/time/clock.ts";
 import { UsageError } from "../lib/usage-error.ts";
-import { lockDataFolder } from "../store/database/data-lock.ts";
 import { nameOf, SEALED_COLUMNS } from "../store/sealing/sealed-columns.ts";
 import { readKeyState } from "../store/sealing/watch-keys.ts";
-import { openStore } from "../store/store.ts";
+import { withOwnStore } from "./own-store.ts";
 
 const LOOK_MS = 100;
 /** A server without progress for this long has a problem; its log says which. */
@@ -69,26 +67,12 @@ function progressTeller(note: (line: string) => void): Task["tell"] {
 }
 
 async function rotateHere(config: Config, { to, tell }: Task): Promise<void> {
-  const owner = config.database_url ? null : lockDataFolder(config.data, `pid ${process.pid}, rotating the secret key`);
-  try {
-    const store = await openStore({
-      databaseUrl: config.database_url ?? null,
-      dataDir: config.data,
-      unlock: unlock(config),
-      clock: systemClock,
-      onError: () => {}, // a lost connection fails the rotation itself
+  await withOwnStore(config, "rotating the secret key", async (store) => {
+    const { unreadable } = await rotateKey(store, to, {
+      onProgress: ({ column, resealed }) => tell(column, resealed),
     });
-    try {
-      const { unreadable } = await rotateKey(store, to, {
-        onProgress: ({ column, resealed }) => tell(column, resealed),
-      });
-      if (unreadable > 0) throw left(unreadable);
-    } finally {
-      await store.close();
-    }
-  } finally {
-    await owner?.stop();
-  }
+    if (unreadable > 0) throw left(unreadable);
+  });
 }
 
 const left = (unreadable: number): PlatformError =>

@@ -18,10 +18,20 @@ after(async () => {
   await databases.stop();
 });
 
+/** The members of the tools' answers that tests look into. */
+interface Answer {
+  entries: { name: string; type: string }[];
+  matches: { path: string }[];
+  rows: Record<string, unknown>[];
+  columns: unknown;
+  truncated: boolean;
+  changes: number;
+}
+
 interface Program extends AsyncDisposable {
-  /** The tool's answer, or the sentence with which it failed. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
-  use(tool: string, args?: Record<string, unknown>): Promise<any>;
+  use(tool: string, args?: Record<string, unknown>): Promise<Answer>;
+  /** The sentence with which the tool fails. */
+  refusal(tool: string, args?: Record<string, unknown>): Promise<string>;
 }
 
 async function start(argv: string[], env: Record<string, string> = {}): Promise<Program> {
@@ -30,12 +40,15 @@ async function start(argv: string[], env: Record<string, string> = {}): Promise<
     stdio: ["ignore", "pipe", "inherit"],
   });
   const { client, [Symbol.asyncDispose]: close } = await connectMcp(new URL(`${await listening(child)}/mcp`), {});
+  const textOf = async (name: string, args: Record<string, unknown>, isRefused: boolean): Promise<string> => {
+    const answer = await client.callTool({ name, arguments: args });
+    const [{ text = "" } = {}] = answer.content as { text?: string }[];
+    assert.equal(answer.isError === true, isRefused, text);
+    return text;
+  };
   return {
-    async use(name, args = {}) {
-      const answer = await client.callTool({ name, arguments: args });
-      const [{ text = "" } = {}] = answer.content as { text?: string }[];
-      return answer.isError ? text : JSON.parse(text);
-    },
+    use: async (name, args = {}) => JSON.parse(await textOf(name, args, false)),
+    refusal: (name, args = {}) => textOf(name, args, true),
     async [Symbol.asyncDispose]() {
       await close();
       const ended = once(child, "exit");
@@ -65,25 +78,28 @@ test("files of one folder, and nothing outside of it", { skip }, async () => {
   });
   assert.deepEqual(await server.use("readFile", { path: "notes/a.txt" }), { content: "one two two" });
   assert.deepEqual(await server.use("readFile", { path: join(root, "notes/a.txt") }), { content: "one two two" });
-  assert.match(await server.use("editFile", { path: "notes/a.txt", oldText: "two", newText: "2" }), /occurs 2 times/);
-  assert.match(await server.use("editFile", { path: "notes/a.txt", oldText: "x", newText: "2" }), /does not occur/);
+  assert.match(
+    await server.refusal("editFile", { path: "notes/a.txt", oldText: "two", newText: "2" }),
+    /occurs 2 times/,
+  );
+  assert.match(await server.refusal("editFile", { path: "notes/a.txt", oldText: "x", newText: "2" }), /does not occur/);
   await server.use("editFile", { path: "notes/a.txt", oldText: "two", newText: "$&", replaceAll: true });
   assert.equal(readFileSync(join(root, "notes/a.txt"), "utf8"), "one $& $&");
   await server.use("moveFile", { from: "notes/a.txt", to: "b/c.txt" });
   const { entries } = await server.use("listDirectory");
   assert.deepEqual(
-    entries.map(({ name, type }: { name: string; type: string }) => `${name} ${type}`),
+    entries.map(({ name, type }) => `${name} ${type}`),
     ["b folder", "notes folder", "up other"],
   );
   assert.deepEqual((await server.use("searchFiles", { query: "C.TXT" })).matches, [{ path: "b/c.txt" }]);
   const found = await server.use("searchFiles", { query: "ONE", content: true });
   assert.deepEqual(found.matches, [{ path: "b/c.txt", line: 1, text: "one $& $&" }]);
   for (const path of ["../secret.txt", "/../secret.txt", "up/secret.txt", "up/new.txt", `${root}-x`, "up"])
-    assert.match(await server.use("readFile", { path }), /outside of the folder|no such file/, path);
-  assert.match(await server.use("writeFile", { path: "up/new.txt", content: "x" }), /outside of the folder/);
-  assert.match(await server.use("deleteFile", { path: "." }), /stays/);
+    assert.match(await server.refusal("readFile", { path }), /outside of the folder|no such file/, path);
+  assert.match(await server.refusal("writeFile", { path: "up/new.txt", content: "x" }), /outside of the folder/);
+  assert.match(await server.refusal("deleteFile", { path: "." }), /stays/);
   await server.use("deleteFile", { path: "b", recursive: true });
-  assert.match(await server.use("readFile", { path: "b/c.txt" }), /no such file/);
+  assert.match(await server.refusal("readFile", { path: "b/c.txt" }), /no such file/);
 });
 
 interface Dialect {
@@ -124,9 +140,9 @@ for (const dialect of DIALECTS)
     });
 
     test("a query only reads, and mistakes are told", async () => {
-      assert.match(await server.use("query", { sql: "DELETE FROM people" }), /read-?only/i);
-      assert.match(await server.use("query", { sql: "SELEC 1" }), /syntax/i);
-      assert.match(await server.use("query", { sql: `SELECT '${"x".repeat(130_000)}'` }), /at most/);
+      assert.match(await server.refusal("query", { sql: "DELETE FROM people" }), /read-?only/i);
+      assert.match(await server.refusal("query", { sql: "SELEC 1" }), /syntax/i);
+      assert.match(await server.refusal("query", { sql: `SELECT '${"x".repeat(130_000)}'` }), /at most/);
       const many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT i FROM n";
       const { rows, truncated } = await server.use("query", { sql: many });
       assert.deepEqual([rows.length, truncated], [1000, true]);

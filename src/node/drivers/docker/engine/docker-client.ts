@@ -7,6 +7,7 @@ import { Agent, request } from "undici";
 import { z } from "zod";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { ArchiveRefused } from "../../../../unpack/refusal.ts";
+import { upTo } from "../../common/up-to.ts";
 import type { DockerHost } from "./docker-host.ts";
 
 /** Docker 20.10. Older engines read statistics slowly and know no private control group namespaces. */
@@ -176,18 +177,6 @@ export async function tolerating(statuses: readonly number[], call: Promise<unkn
   } catch (error) {
     if (!(error instanceof DockerRefusal && statuses.includes(error.status))) throw error;
   }
-}
-
-/** Null for a longer body, which is left where it is. */
-async function upTo(body: AsyncIterable<Buffer>, bytesMax: number): Promise<Buffer | null> {
-  const chunks: Buffer[] = [];
-  let left = bytesMax;
-  for await (const chunk of body) {
-    left -= chunk.length;
-    if (left < 0) return null;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 const isOlder = (version: string, than: string): boolean => {

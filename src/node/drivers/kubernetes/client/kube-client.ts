@@ -8,6 +8,7 @@ import { Agent, request } from "undici";
 import { z } from "zod";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { backoffMs } from "../../../../lib/backoff.ts";
+import { upTo } from "../../common/up-to.ts";
 import type { Account } from "./account.ts";
 import { isRefusal, KubeRefusal } from "./refusal.ts";
 
@@ -284,16 +285,4 @@ export class KubeClient {
       cause,
     });
   }
-}
-
-/** Null for a longer body, which is left where it is. */
-async function upTo(body: AsyncIterable<Buffer>, bytesMax: number): Promise<Buffer | null> {
-  const chunks: Buffer[] = [];
-  let left = bytesMax;
-  for await (const chunk of body) {
-    left -= chunk.length;
-    if (left < 0) return null;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
