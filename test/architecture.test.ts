@@ -98,7 +98,14 @@ const MAY_IMPORT: Record<string, string[]> = {
     "src/lib/",
   ],
   "src/client/": ["src/contract/", "src/kinds/index.ts", "src/lib/"],
-  "src/cli/": ["src/client/", "src/contract/", "src/dockerfile/ignore.ts", "src/kinds/index.ts", "src/lib/"],
+  "src/cli/": [
+    "src/client/",
+    "src/contract/",
+    "src/dockerfile/ignore.ts",
+    "src/kinds/index.ts",
+    "src/kinds/workload/start-command.ts",
+    "src/lib/",
+  ],
   "sdk/typescript/src/": [],
   // The console: `ui` knows no API, and pages know everything else.
   "console/lib/": [],

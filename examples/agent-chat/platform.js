@@ -20,10 +20,10 @@ export async function credentials() {
   return { "x-service-authorization": `Bearer ${token.text}` };
 }
 
-/** What was said in this thread before; nothing without a thread, or without a platform. */
+/** What was said in this thread before; nothing without a thread, without a platform, or before the first deployment. */
 export async function recall(thread) {
   if (!thread || !BL_API_URL) return [];
-  return (await call(pathOf(thread), { headers: await credentials() })).messages;
+  return (await call(pathOf(thread), { headers: await credentials() }))?.messages ?? [];
 }
 
 export async function remember(thread, messages) {
@@ -39,6 +39,8 @@ const pathOf = (thread) => `/agents/${BL_NAME}/threads/${encodeURIComponent(thre
 
 async function call(path, init) {
   const answer = await fetch(`${BL_API_URL}${path}`, init);
+  // `berth dev` runs an agent that the platform does not know until it is deployed.
+  if (answer.status === 404) return null;
   if (!answer.ok) throw new Error(`The platform answered ${answer.status}: ${await answer.text()}`);
   return answer.json();
 }

@@ -16,6 +16,7 @@ const IGNORED = [
   ".venv",
   "venv",
   "node_modules",
+  ".packages",
   ".next",
   "__pycache__",
 ];

@@ -101,6 +101,12 @@ function readDeployFile(dir: string, brand: string | undefined): { file: string;
   }
 }
 
+/** The start command of `berth dev`, where the deploy file names one of its own. */
+export function devLineOf(dir: string, brand: string | undefined): string | null {
+  const { entrypoint } = readDeployFile(dir, brand).table;
+  return isObject(entrypoint) && typeof entrypoint.dev === "string" ? entrypoint.dev : null;
+}
+
 function projectFrom(table: Table, dir: string, options: ProjectOptions): Project {
   const type = typeof table.type === "string" ? table.type : "agent";
   const kind = KINDS[type] ?? type;

@@ -8,6 +8,7 @@ import { type Invocation, type OptionValue, text, texts } from "../command.ts";
 import type { Variables } from "../interpolate.ts";
 import { isObject, parseAssignment, parsePairs, setMember } from "../json-path.ts";
 import type { Noun } from "../nouns.ts";
+import type { Env } from "../project.ts";
 
 export const connect = ({ context, options }: Invocation): Client =>
   context.connect({
@@ -31,6 +32,12 @@ export const envFiles = (options: Invocation["options"]): Record<string, string>
     if (!existsSync(file)) throw new UsageError(`${file} does not exist.`);
     return parseEnv(readFileSync(file, "utf8")) as Record<string, string>;
   });
+
+/** Variables from files and options are sent as secrets; public ones belong in [env]. */
+export function givenEnvs({ options }: Invocation): Env[] {
+  const given = { ...Object.assign({}, ...envFiles(options)), ...parsePairs(texts(options.secret)) };
+  return Object.entries(given as Record<string, string>).map(([name, value]) => ({ name, value, secret: true }));
+}
 
 /** The body of a create or update: a file, the existing resource or nothing, with single members set on top. */
 export async function bodyFrom(

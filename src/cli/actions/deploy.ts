@@ -7,12 +7,12 @@ import type { AnswerHeaders, Client } from "../../client/client.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { archiveOf } from "../archive.ts";
 import { tellCallbackSecrets } from "../callback-secrets.ts";
-import { type Invocation, text, texts } from "../command.ts";
+import { type Invocation, text } from "../command.ts";
 import { EXIT } from "../failure.ts";
-import { memberAt, parsePairs } from "../json-path.ts";
+import { memberAt } from "../json-path.ts";
 import { findNoun, type Noun, operationOf } from "../nouns.ts";
-import { type Env, type Project, readProjects } from "../project.ts";
-import { connect, envFiles, variablesOf } from "./call-input.ts";
+import { type Project, readProjects } from "../project.ts";
+import { connect, givenEnvs, variablesOf } from "./call-input.ts";
 import { tellWhenInterrupted } from "./interrupted.ts";
 import { createReader, type LogReader } from "./logs.ts";
 import { applyFiles } from "./manifests.ts";
@@ -47,12 +47,6 @@ export async function deploy(nouns: readonly Noun[], call: Invocation): Promise<
     context.print(url);
   }
   return EXIT.ok;
-}
-
-/** Variables from files and options are sent as secrets; public ones belong in [env]. */
-function givenEnvs({ options }: Invocation): Env[] {
-  const given = { ...Object.assign({}, ...envFiles(options)), ...parsePairs(texts(options.secret)) };
-  return Object.entries(given as Record<string, string>).map(([name, value]) => ({ name, value, secret: true }));
 }
 
 async function applyBeside(nouns: readonly Noun[], dir: string, call: Invocation): Promise<number | undefined> {

@@ -17,7 +17,7 @@ interface TemplateFile {
 }
 
 export async function createFolder(nouns: readonly Noun[], call: Invocation): Promise<undefined> {
-  const { args, context } = call;
+  const { args } = call;
   const noun = findNoun(nouns, "template");
   const client = connect(call);
   const template = text(args[0]);
@@ -30,7 +30,19 @@ export async function createFolder(nouns: readonly Noun[], call: Invocation): Pr
       all.map(({ name, type, language, description }) => ({ name, type, language, description })),
     );
   }
-  const dir = text(args[1]) ?? template;
+  return writeFolder(nouns, template, text(args[1]) ?? template, call);
+}
+
+/** Writes the files of a template into a new folder, and tells the next step. */
+export async function writeFolder(
+  nouns: readonly Noun[],
+  template: string,
+  dir: string,
+  call: Invocation,
+): Promise<undefined> {
+  const { context } = call;
+  const noun = findNoun(nouns, "template");
+  const client = connect(call);
   if (existsSync(dir) && readdirSync(dir).length > 0) throw new UsageError(`${dir} is there already and not empty.`);
   const { files } = (await client
     .call(operationOf(noun, "files"), { params: { templateName: template } })

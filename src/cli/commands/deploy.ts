@@ -7,6 +7,10 @@ const DETAILS = `Reads berth.toml or service.toml (see docs/deploy.md), sends th
 names, shows the build and waits until it answers or has failed. A folder may hold several: [agent.NAME],
 [function.NAME] and [job.NAME] with a path each. Files in .berth/ are applied first.`;
 
+const DEV_DETAILS = `The code gets the variables that it has on the platform, with your own credentials: models, sandboxes,
+functions and threads are those of the workspace. It is installed first when it was not, and started again when a file
+of the folder changes. The start command is that of a deployment, or dev below [entrypoint] in the deploy file.`;
+
 export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
   {
     name: "new",
@@ -19,6 +23,38 @@ export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
     options: REMOTE,
     examples: ["berth new", "berth new agent-echo my-agent && berth deploy my-agent"],
     run: async (call) => (await import("../actions/new.ts")).createFolder(nouns, call),
+  },
+  {
+    name: "init",
+    group: GROUPS.resources,
+    summary: "ask three questions and start a folder",
+    details:
+      "Asks what you make, which template it begins with and what its name is. Without a terminal, give all three.",
+    options: [
+      { flags: "-t, --type <type>", about: "agent, function, application, job or sandbox" },
+      { flags: "--template <name>", about: "a template of `berth new`; says the type, too" },
+      { flags: "-n, --name <name>", about: "of the resource, and of the folder" },
+      { flags: "--folder <folder>", about: "where to; a folder called like the resource when left out" },
+      ...REMOTE,
+    ],
+    examples: ["berth init", "berth init --template agent-echo --name my-agent"],
+    run: async (call) => (await import("../actions/init.ts")).init(nouns, call),
+  },
+  {
+    name: "dev",
+    group: GROUPS.resources,
+    summary: "run the code in a folder on this machine, and again whenever it changes",
+    details: DEV_DETAILS,
+    args: [{ name: "folder", about: "where the code is; this folder when left out", optional: true, offers: [] }],
+    options: [
+      { flags: "--port <port>", about: "default 8000, or a free one when it is taken; 0 is any free one" },
+      { flags: "-n, --name <name>", about: "which resource of the folder, or another name for the only one" },
+      { flags: "-e, --env-file <file>", about: "variables for the code and for [env], KEY=VALUE per line", many: true },
+      { flags: "-s, --secret <key=value>", about: "a variable for the code and for [env]", many: true },
+      ...CONNECTION_OPTIONS,
+    ],
+    examples: ["berth dev", "berth dev my-agent --port 9000"],
+    run: async (call) => (await import("../actions/dev.ts")).dev(nouns, call),
   },
   {
     name: "deploy",
