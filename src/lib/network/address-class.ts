@@ -6,6 +6,7 @@
  */
 import { isIPv4, isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
+import { ownNetworks } from "./own-networks.ts";
 
 /** `private` includes every address of this machine, because its services listen there without a firewall between. */
 export type AddressClass = "public" | "private" | "forbidden";
@@ -113,8 +114,9 @@ function classOf(bytes: Uint8Array): AddressClass {
   return found?.kind ?? (isV4 ? "public" : "forbidden");
 }
 
-/** Interfaces come and go while the server runs, so they are read each time; only new connections ask. */
 function isOwn(bytes: Uint8Array): boolean {
+  const networks = ownNetworks(bytes.length);
+  if (networks) return networks.some((network) => holds(network, bytes));
   return Object.values(networkInterfaces()).some((each) =>
     each?.some(({ address }) => {
       const own = parseAddress(address);

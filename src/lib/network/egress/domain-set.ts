@@ -22,36 +22,42 @@ export interface PlacedPattern {
 const ANY = "*";
 const BELOW = "*.";
 
-/** Throws RuleProblem for a text that is no pattern. */
-export function domainSet(patterns: readonly PlacedPattern[]): DomainSet {
-  const exact = new Map<string, string>();
-  const below = new Map<string, string>();
-  let any: string | null = null;
-  for (const { pattern, path } of patterns) {
-    if (pattern === ANY) {
-      any ??= path;
-      continue;
-    }
-    const isBelow = pattern.startsWith(BELOW);
-    const host = parseHost(isBelow ? pattern.slice(BELOW.length) : pattern);
-    if (!host || (isBelow && host.address)) throw new RuleProblem(path, describe(pattern));
-    const places = isBelow ? below : exact;
-    if (!places.has(host.text)) places.set(host.text, path);
-  }
-  return {
-    size: exact.size + below.size + (any === null ? 0 : 1),
-    find: ({ text, address }) => exact.get(text) ?? (address ? null : findBelow(below, text)) ?? any,
-    findExact: (text) => exact.get(text) ?? null,
-  };
+/** A pattern in its one spelling. Throws RuleProblem for a text that is no pattern. */
+export function parsePattern({ pattern, path }: PlacedPattern): string {
+  if (pattern === ANY) return ANY;
+  const isBelow = pattern.startsWith(BELOW);
+  const host = parseHost(isBelow ? pattern.slice(BELOW.length) : pattern);
+  if (!host || (isBelow && host.address)) throw new RuleProblem(path, describe(pattern));
+  return isBelow ? `${BELOW}${host.text}` : host.text;
 }
 
-function findBelow(below: ReadonlyMap<string, string>, name: string): string | null {
-  if (below.size === 0) return null;
-  for (let dot = name.indexOf("."); dot >= 0; dot = name.indexOf(".", dot + 1)) {
-    const found = below.get(name.slice(dot + 1));
-    if (found !== undefined) return found;
+/** Every pattern that holds the host, the nearest first. */
+export function* patternsOf({ text, address }: Host): Generator<string> {
+  yield text;
+  if (!address)
+    for (let dot = text.indexOf("."); dot >= 0; dot = text.indexOf(".", dot + 1)) yield `*${text.slice(dot)}`;
+  yield ANY;
+}
+
+/** Throws RuleProblem for a text that is no pattern. */
+export function domainSet(patterns: readonly PlacedPattern[]): DomainSet {
+  const places = new Map<string, string>();
+  for (const placed of patterns) {
+    const pattern = parsePattern(placed);
+    if (!places.has(pattern)) places.set(pattern, placed.path);
   }
-  return null;
+  return {
+    size: places.size,
+    find(host) {
+      if (places.size === 0) return null;
+      for (const pattern of patternsOf(host)) {
+        const found = places.get(pattern);
+        if (found !== undefined) return found;
+      }
+      return null;
+    },
+    findExact: (text) => places.get(text) ?? null,
+  };
 }
 
 const describe = (pattern: string): string =>

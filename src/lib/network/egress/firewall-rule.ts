@@ -1,5 +1,5 @@
 /** One rule of `firewall.rules`: conditions that must all hold, and what happens when they do. */
-import { type DomainSet, domainSet } from "./domain-set.ts";
+import { parsePattern, patternsOf } from "./domain-set.ts";
 import type { Host } from "./host.ts";
 import { type HttpRequest, pathMatches } from "./http-target.ts";
 import { type NetworkRange, parseRange, rangeHolds } from "./network-range.ts";
@@ -34,6 +34,10 @@ export interface RuleSpec {
 export interface FirewallRule {
   action: "allow" | "deny";
   place: string;
+  /** Null: the rule is for every host. */
+  patterns: readonly string[] | null;
+  /** Null: the rule is for every address. */
+  range: NetworkRange | null;
   matches(destination: Destination): boolean;
 }
 
@@ -41,9 +45,9 @@ const METHOD = /^[A-Z][A-Z-]{0,31}$/;
 
 /** Throws RuleProblem. */
 export function firewallRule(spec: RuleSpec, place: string): FirewallRule {
-  const domains: DomainSet | null = spec.domains
-    ? domainSet(spec.domains.map((pattern, index) => ({ pattern, path: `${place}.domains[${index}]` })))
-    : null;
+  const patterns =
+    spec.domains?.map((pattern, index) => parsePattern({ pattern, path: `${place}.domains[${index}]` })) ?? null;
+  const domains = patterns && new Set(patterns);
   const range: NetworkRange | null = spec.cidr === undefined ? null : parseRange(spec.cidr, `${place}.cidr`);
   const ports = spec.port === undefined ? null : parsePorts(spec.port, `${place}.port`);
   const { protocol, methods, path } = spec;
@@ -64,8 +68,10 @@ export function firewallRule(spec: RuleSpec, place: string): FirewallRule {
   return {
     action: spec.action,
     place,
+    patterns,
+    range,
     matches({ host, address, port, transport, http }) {
-      if (domains && domains.find(host) === null) return false;
+      if (domains && !patternsOf(host).some((pattern) => domains.has(pattern))) return false;
       if (ports && (port < ports[0] || port > ports[1])) return false;
       if (protocol !== undefined && protocol !== "http" && protocol !== transport) return false;
       if (readsHttp && http === undefined) return false;

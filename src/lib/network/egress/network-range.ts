@@ -29,7 +29,7 @@ export function parseRange(text: string, path: string): NetworkRange {
   return range;
 }
 
-/** Makes nothing: a connection may be compared with a thousand ranges. */
+/** Allocates nothing: a connection may be compared with many ranges. */
 export function rangeHolds({ bytes, prefix }: NetworkRange, address: Uint8Array): boolean {
   if (bytes.length !== address.length) return false;
   const whole = prefix >> 3;
@@ -38,5 +38,6 @@ export function rangeHolds({ bytes, prefix }: NetworkRange, address: Uint8Array)
   return bits === 0 || ((bytes[whole] ?? 0) ^ (address[whole] ?? 0)) >> (8 - bits) === 0;
 }
 
-const masked = (bytes: Uint8Array, prefix: number): Uint8Array =>
+/** The first address of the range of this prefix that holds the address. */
+export const masked = (bytes: Uint8Array, prefix: number): Uint8Array =>
   bytes.map((byte, index) => byte & (0xff << (8 - Math.min(8, Math.max(0, prefix - index * 8)))) & 0xff);

@@ -10,8 +10,9 @@
  */
 import type { BandwidthSpec } from "./bandwidth.ts";
 import { type DomainSet, domainSet, type PlacedPattern } from "./domain-set.ts";
-import { type Destination, type FirewallRule, firewallRule, type RuleSpec } from "./firewall-rule.ts";
+import { type Destination, firewallRule, type RuleSpec } from "./firewall-rule.ts";
 import { addressText, type Host } from "./host.ts";
+import { RuleIndex } from "./rule-index.ts";
 import { RuleProblem } from "./rule-problem.ts";
 
 /** The part of `spec.network` that restricts. */
@@ -59,7 +60,7 @@ interface Layer {
   allowed: DomainSet;
   allowList: string;
   forbidden: DomainSet;
-  rules: readonly FirewallRule[];
+  rules: RuleIndex;
   proxyOnly: boolean;
 }
 
@@ -104,7 +105,7 @@ function judge(layer: Layer, destination: Destination): Verdict {
   const { host } = destination;
   const listed = byLists(layer, host);
   if (!host.address && !listed.allowed) return listed;
-  const rule = layer.rules.find((each) => each.matches(destination));
+  const rule = layer.rules.first(destination);
   if (rule) return rule.action === "allow" ? ALLOWED : { allowed: false, rule: rule.place };
   return listed.allowed ? byAddress(layer, destination) : listed;
 }
@@ -124,7 +125,7 @@ function byLists({ allowed, forbidden, allowList }: Layer, host: Host): Verdict 
 }
 
 const isEmpty = ({ allowed, forbidden, rules, proxyOnly }: Layer): boolean =>
-  allowed.size === 0 && forbidden.size === 0 && rules.length === 0 && !proxyOnly;
+  allowed.size === 0 && forbidden.size === 0 && rules.size === 0 && !proxyOnly;
 
 function compile({ place, rules }: PlacedRules): Layer {
   const { proxy, firewall } = rules;
@@ -142,7 +143,9 @@ function compile({ place, rules }: PlacedRules): Layer {
     allowed: domainSet(placed("allowedDomains")),
     allowList: proxy?.allowedDomains?.length ? `${place}.proxy.allowedDomains` : `${place}.allowedDomains`,
     forbidden: domainSet(placed("forbiddenDomains")),
-    rules: (firewall?.rules ?? []).map((rule, index) => firewallRule(rule, `${place}.firewall.rules[${index}]`)),
+    rules: new RuleIndex(
+      (firewall?.rules ?? []).map((rule, index) => firewallRule(rule, `${place}.firewall.rules[${index}]`)),
+    ),
     proxyOnly: firewall?.rulesets?.includes("proxy") ?? false,
   };
 }

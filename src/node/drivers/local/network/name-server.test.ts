@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { Resolver } from "node:dns/promises";
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer } from "node:net";
-import { test } from "node:test";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { after, before, describe, type TestContext, test } from "node:test";
+import { answerQuestion } from "../../../../../test/dns-server.ts";
 import { freePort } from "../../../../../test/free-port.ts";
 import { startNameServer } from "./name-server.ts";
 
@@ -12,7 +13,8 @@ test("questions go to the machine's name server and answers back to whoever aske
   const upstream = createSocket("udp4").bind(port, "127.0.0.1");
   await once(upstream, "listening");
   upstream.on("message", (question, asker) => upstream.send(`answer to ${question}`, asker.port, asker.address));
-  const long = createServer((socket) => socket.end("a long answer")).listen(port, "127.0.0.1");
+  const long = createServer((socket) => socket.once("data", () => socket.end(framed("a long answer"))));
+  long.listen(port, "127.0.0.1");
   await once(long, "listening");
   const names = await startNameServer("127.0.0.1", {
     upstreams: [{ host: "127.0.0.1", port }],
@@ -35,10 +37,17 @@ test("questions go to the machine's name server and answers back to whoever aske
   );
   assert.deepEqual(answers, ["answer to one", "answer to two"]);
   const socket = connect(names.port, "127.0.0.1");
+  socket.write(framed("a question"));
   let text = "";
   for await (const chunk of socket) text += chunk;
-  assert.equal(text, "a long answer");
+  assert.equal(text, framed("a long answer").toString());
 });
+
+/** A message as TCP carries it. */
+function framed(message: string | Buffer): Buffer {
+  const bytes = Buffer.from(message);
+  return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes]);
+}
 
 test("names below localhost are the asker's own loopback", async (t) => {
   const names = await startNameServer("127.0.0.1", {
@@ -74,7 +83,7 @@ test("the port of both ways is one", async (t) => {
   assert.equal((taken.address() as AddressInfo | null)?.port, undefined);
 });
 
-test("a question that the asker's rules refuse gets REFUSED, and TCP is for those who may ask for everything", async (t) => {
+test("a question that the asker's rules refuse gets REFUSED", async (t) => {
   const upstream = createSocket("udp4").bind(0, "127.0.0.1");
   await once(upstream, "listening");
   let asked = 0;
@@ -88,7 +97,6 @@ test("a question that the asker's rules refuse gets REFUSED, and TCP is for thos
     upstreams: [{ host: "127.0.0.1", port: upstream.address().port }],
     port: await freePort(),
     mayResolve: async (asker, name) => asker === "127.0.0.1" && name.toLowerCase() === "good.test",
-    mayResolveAll: () => false,
   });
   t.after(async () => {
     await names.stop();
@@ -100,9 +108,123 @@ test("a question that the asker's rules refuse gets REFUSED, and TCP is for thos
   assert.equal(asked, 0);
   await assert.rejects(resolver.resolve4("good.test"), { code: "ENOTFOUND" });
   assert.equal(asked, 1);
-  const socket = connect(names.port, "127.0.0.1");
-  socket.on("error", () => {}); // the server cuts the connection
-  await once(socket, "close");
+});
+
+describe("questions over TCP", () => {
+  const MANY = Array.from({ length: 200 }, (_, index) => `203.0.113.${index + 1}`);
+  const places = new DisposableStack();
+  let port = 0;
+  const asked: string[] = [];
+
+  before(async () => {
+    const free = await freePort();
+    const upstream = createSocket("udp4").bind(free, "127.0.0.1");
+    // Over UDP every answer is cut short; over TCP it is whole.
+    upstream.on("message", (question, asker) => {
+      const answer = answerQuestion(question, () => []);
+      answer.writeUInt16BE(0x8380, 2);
+      upstream.send(answer, asker.port, asker.address);
+    });
+    const long = createServer((socket) => {
+      socket.on("error", () => socket.destroy());
+      socket.on("data", (chunk) => {
+        const answer = answerQuestion(chunk.subarray(2), (name, type) => {
+          asked.push(name);
+          return type === "A" ? MANY : [];
+        });
+        socket.write(framed(answer));
+      });
+    }).listen(free, "127.0.0.1");
+    await Promise.all([once(upstream, "listening"), once(long, "listening")]);
+    const names = await startNameServer("127.0.0.1", {
+      upstreams: [{ host: "127.0.0.1", port: free }],
+      port: await freePort(),
+      mayResolve: async (_, name) => !name.endsWith("bad.test"),
+      neighbourAt: async (_, name) => (name === "db.lab.internal" ? { ipv4: "198.18.0.9", ipv6: null } : null),
+    });
+    places.defer(() => void names.stop());
+    places.defer(() => upstream.close());
+    places.defer(() => long.close());
+    port = names.port;
+  });
+  after(() => places.dispose());
+
+  const open = (t: TestContext): Socket => {
+    const socket = connect(port, "127.0.0.1");
+    socket.on("error", () => {}); // the server may cut the connection
+    t.after(() => socket.destroy());
+    return socket;
+  };
+  /** A question for the A records of a name. */
+  const question = (id: number, name: string): Buffer =>
+    Buffer.concat([
+      Buffer.from([0, id, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]),
+      ...name.split(".").flatMap((label) => [Buffer.from([label.length]), Buffer.from(label)]),
+      Buffer.from([0, 0, 1, 0, 1]),
+    ]);
+
+  test("an answer that is cut short is asked for again over TCP and comes whole", async () => {
+    const resolver = new Resolver({ timeout: 60_000, tries: 1 });
+    resolver.setServers([`127.0.0.1:${port}`]);
+    assert.deepEqual((await resolver.resolve4("good.test")).sort(), MANY.toSorted());
+    await assert.rejects(resolver.resolve4("data.bad.test"), { code: "EREFUSED" });
+  });
+
+  test("each question of a connection is judged, and a refused one does not leave", async (t) => {
+    asked.length = 0;
+    const socket = open(t);
+    const all = ["data.bad.test", "db.lab.internal", "good.test", "a.localhost", "more.bad.test"];
+    // In pieces that end anywhere.
+    const bytes = Buffer.concat(all.map((name, index) => framed(question(index, name))));
+    for (let at = 0; at < bytes.length; at += 7) socket.write(bytes.subarray(at, at + 7));
+    const answers = new Map<number, { code: number; records: number }>();
+    let held = Buffer.alloc(0);
+    for await (const chunk of socket as AsyncIterable<Buffer>) {
+      held = Buffer.concat([held, chunk]);
+      while (held.length > 2 && held.length >= 2 + held.readUInt16BE()) {
+        const message = held.subarray(2, 2 + held.readUInt16BE());
+        answers.set(message.readUInt16BE(), { code: message.readUInt8(3) & 15, records: message.readUInt16BE(6) });
+        held = held.subarray(2 + message.length);
+      }
+      if (answers.size === all.length) break;
+    }
+    const [NO_ERROR, REFUSED] = [0, 5];
+    const told = all.map((_, index) => answers.get(index));
+    assert.deepEqual(told, [
+      { code: REFUSED, records: 0 },
+      { code: NO_ERROR, records: 1 },
+      { code: NO_ERROR, records: MANY.length },
+      { code: NO_ERROR, records: 1 },
+      { code: REFUSED, records: 0 },
+    ]);
+    assert.deepEqual(asked, ["good.test"]);
+  });
+
+  test("a message that is no question, or too long for one, ends the connection", async (t) => {
+    for (const bytes of [framed("nonsense"), Buffer.from([0xff, 0xff, 0]), framed(Buffer.alloc(5000))]) {
+      const socket = open(t);
+      socket.write(bytes);
+      socket.resume();
+      await once(socket, "close");
+    }
+  });
+
+  test("an asker has a few connections, and others have theirs", async (t) => {
+    const mine = Array.from({ length: 40 }, () => open(t));
+    let closed = 0;
+    const enough = Promise.withResolvers<void>();
+    for (const socket of mine)
+      socket.resume().once("close", () => {
+        closed += 1;
+        if (closed === mine.length - 16) enough.resolve();
+      });
+    await enough.promise;
+    const other = connect({ port, host: "127.0.0.1", localAddress: "127.0.0.2" });
+    t.after(() => other.destroy());
+    other.write(framed(question(1, "db.lab.internal")));
+    const [answer] = (await once(other, "data")) as [Buffer];
+    assert.equal(answer.readUInt16BE(2 + 6), 1);
+  });
 });
 
 test("questions of one workload that get no answer hold up no other workload", async (t) => {

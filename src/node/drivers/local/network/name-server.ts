@@ -5,9 +5,10 @@
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { connect, createServer, isIPv6 } from "node:net";
+import { createServer, isIPv6 } from "node:net";
 import { addressAnswer, type DnsQuestion, readQuestion, refusedAnswer } from "../../../../lib/network/dns-question.ts";
 import { answerLoopback } from "../../../../lib/network/loopback-names.ts";
+import { serveTcpQuestions } from "./name-server-tcp.ts";
 import type { HostAddresses } from "./nat-addresses.ts";
 
 export interface NameServer {
@@ -19,8 +20,6 @@ export interface NameServer {
 const PENDING_MAX = 4096;
 const PENDING_OF_ASKER_MAX = 128;
 const ANSWER_WAIT_MS = 5_000;
-/** Idle timeout of TCP connections, which carry long answers. */
-const TCP_IDLE_MS = 10_000;
 const TCP_CONNECTIONS_MAX = 256;
 const TCP_OF_ASKER_MAX = 16;
 
@@ -34,8 +33,6 @@ export interface NameServerOptions {
   port?: number;
   /** Absent = everybody may ask for everything. */
   mayResolve?: MayResolve | undefined;
-  /** Whether the workload at an address may ask for every name. */
-  mayResolveAll?: (asker: string) => boolean;
   /** The workload that has a name in the VPC of the workload at an address; null for every other name. */
   neighbourAt?: NeighbourAt;
   /** Time for an answer; absent = 5 s. */
@@ -43,7 +40,7 @@ export interface NameServerOptions {
 }
 
 export async function startNameServer(address: string, options: NameServerOptions = {}): Promise<NameServer> {
-  const { upstreams = readUpstreams(), port = 53, mayResolve, mayResolveAll, answerWaitMs = ANSWER_WAIT_MS } = options;
+  const { upstreams = readUpstreams(), port = 53, answerWaitMs = ANSWER_WAIT_MS } = options;
   const judge = answering(new Shares(PENDING_OF_ASKER_MAX), options);
   const [upstream] = upstreams;
   if (!upstream) throw new Error("/etc/resolv.conf names no name server");
@@ -52,35 +49,25 @@ export async function startNameServer(address: string, options: NameServerOption
   const questions = new Shares(PENDING_OF_ASKER_MAX);
   const connections = new Shares(TCP_OF_ASKER_MAX);
   door.on("message", (question, asker) => {
-    const own = answerLoopback(question);
-    if (own !== null)
-      door.send(own, asker.port, asker.address, () => {}); // the asker may be gone
-    else if (pending.size < PENDING_MAX)
-      judge(question, asker.address).then(
-        (answer) => {
-          if (answer)
-            door.send(answer, asker.port, asker.address, () => {}); // the asker may be gone
-          else ask({ door, pending, questions, upstream, answerWaitMs }, question, asker);
-        },
-        () => {}, // no question, or no rules: without an answer the asker asks again
-      );
+    if (pending.size >= PENDING_MAX) return; // without an answer the asker asks again
+    judge(question, asker.address).then(
+      (answer) => {
+        if (answer)
+          door.send(answer, asker.port, asker.address, () => {}); // the asker may be gone
+        else ask({ door, pending, questions, upstream, answerWaitMs }, question, asker);
+      },
+      () => {}, // no question, or no rules: without an answer the asker asks again
+    );
   });
   door.bind(port, address);
   await once(door, "listening");
   door.unref();
-  const tcp = createServer((client) => {
-    // What is asked on such a connection is not read, so only those may have one who may ask for everything.
+  const tcp = createServer({ allowHalfOpen: true }, (client) => {
     const { remoteAddress: asker = "" } = client;
-    const leave = !mayResolve || mayResolveAll?.(asker) ? connections.enter(asker) : null;
+    const leave = connections.enter(asker);
     if (leave === null) return void client.destroy();
     client.once("close", leave);
-    const server = connect(upstream.port, upstream.host);
-    for (const [one, other] of [[client, server] as const, [server, client] as const]) {
-      one.setTimeout(TCP_IDLE_MS, () => one.destroy());
-      one.on("error", () => one.destroy());
-      one.once("close", () => other.destroy());
-    }
-    client.pipe(server).pipe(client);
+    void serveTcpQuestions(client, { upstream, answer: (message) => judge(message, asker) });
   });
   tcp.maxConnections = TCP_CONNECTIONS_MAX;
   tcp.listen(door.address().port, address);
@@ -149,7 +136,7 @@ function ask({ door, pending, questions, upstream, answerWaitMs }: Asking, quest
 }
 
 /**
- * The answer to a question that may not be asked, or that is for another workload; null for all others. Throws for a
+ * The answer to a question that may not be asked, or that is for the asker itself or another workload; null for all others. Throws for a
  * message that is no question, and when the asker has its share of questions open.
  */
 function answering(shares: Shares, { mayResolve, neighbourAt }: NameServerOptions) {
@@ -161,7 +148,8 @@ function answering(shares: Shares, { mayResolve, neighbourAt }: NameServerOption
     return addressAnswer(question, [neighbour.ipv4, neighbour.ipv6 ?? ""]);
   };
   return async (message: Buffer, asker: string): Promise<Buffer | null> => {
-    if (!mayResolve) return null;
+    const own = answerLoopback(message);
+    if (own || !mayResolve) return own;
     const question = readQuestion(message);
     const leave = question && shares.enter(asker);
     if (!question || !leave) throw new Error("not one question, or one too many");

@@ -85,7 +85,6 @@ const linkOf = (name: string): string => `${name}-v`;
 
 const judging = (guard: NatGuard): NameServerOptions => ({
   mayResolve: async (asker, name) => guard.isFree(asker) || guard.mayResolve(asker, name),
-  mayResolveAll: (asker) => guard.isFree(asker),
   neighbourAt: (asker, name) => guard.neighbourAt(asker, name),
 });
 
@@ -120,6 +119,8 @@ function natOn(name: string, bridge: string, block: AddressBlock, running: Runni
         `link add ${link(slot)} type veth peer name eth0 address ${block.macOf(slot)} netns ${pid}`,
         `link set ${link(slot)} master ${bridge}`,
         `link set ${link(slot)} type bridge_slave isolated on`,
+        // A port of the bridge needs no address of its own; the kernel would list one for each workload.
+        `link set ${link(slot)} addrgenmode none`,
         `link set ${link(slot)} up`,
         ...pinned(slot),
       ];
