@@ -6,7 +6,7 @@
  */
 
 import { PASSWORD_LENGTH_MAX } from "../contract/password-length.ts";
-import { clientNetwork } from "../lib/network/client-network.ts";
+import { clientNetworks } from "../lib/network/client-network.ts";
 import type { TryLimit } from "../store/people/sign-in-tries.ts";
 import type { Store } from "../store/store.ts";
 import { verifyPassword } from "./passwords.ts";
@@ -35,7 +35,7 @@ export async function signIn(store: Store, given: SignInTry): Promise<SignIn> {
   const email = given.email.trim().toLowerCase().slice(0, EMAIL_LENGTH_MAX);
   const user = await store.people.getUser(email);
   const browser = user?.email === email ? given.knownBrowser(user.sub) : null;
-  const limits = browser === null ? strangersLimits(email, clientNetwork(given.address)) : browserLimits(browser);
+  const limits = browser === null ? strangersLimits(email, given.address) : browserLimits(browser);
   const verdict = await store.signInTries.count(limits);
   if (verdict !== "allowed") return { outcome: "too_many_tries", isNews: verdict === "just_exceeded" };
   const fits = given.password.length <= PASSWORD_LENGTH_MAX;
@@ -47,10 +47,13 @@ export async function signIn(store: Store, given: SignInTry): Promise<SignIn> {
 }
 
 /** The first limit is the client's own; the others are shared with other clients. */
-const strangersLimits = (email: string, network: string): TryLimit[] => [
-  { key: `both:${email} ${network}`, max: TRIES_MAX.both },
-  { key: `person:${email}`, max: TRIES_MAX.person },
-  { key: `address:${network}`, max: TRIES_MAX.address },
-];
+function strangersLimits(email: string, address: string): TryLimit[] {
+  const networks = clientNetworks(address);
+  return [
+    { key: `both:${email} ${networks[0].name}`, max: TRIES_MAX.both },
+    { key: `person:${email}`, max: TRIES_MAX.person },
+    ...networks.map(({ name, share }) => ({ key: `address:${name}`, max: TRIES_MAX.address * share })),
+  ];
+}
 
 const browserLimits = (browser: string): TryLimit[] => [{ key: `browser:${browser}`, max: TRIES_MAX.browser }];

@@ -6,7 +6,8 @@
  */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { FairShares, type Refusal } from "../lib/fair-shares.ts";
-import { clientNetwork } from "../lib/network/client-network.ts";
+import { memberNames, NETWORK_LEVELS } from "../lib/network/client-network.ts";
+import { networkMax } from "../lib/network/network-shares.ts";
 import type { Admitted } from "./admit.ts";
 import type { GatewayLimits } from "./limits.ts";
 
@@ -34,15 +35,17 @@ export class OpenExchanges {
   readonly #max: OpenMax;
   /** By workspace, and by the strangers of a workspace. */
   readonly #server: FairShares;
-  /** By network. One network gets as much of the whole server as of one workload. */
-  readonly #strangers: FairShares;
+  /** By network, one for each width. A network gets as much of the whole server as of one workload; wider ones more. */
+  readonly #strangers: readonly FairShares[];
   /** By workspace, and by public workload. */
   readonly #places = new Map<string, FairShares>();
 
   constructor(max: OpenMax) {
     this.#max = max;
     this.#server = new FairShares(max.server);
-    this.#strangers = new FairShares(Math.ceil(max.server * STRANGERS), max.workspace);
+    const strangers = Math.ceil(max.server * STRANGERS);
+    const memberMax = (share: number): number => Math.min(max.workspace * share, networkMax(strangers));
+    this.#strangers = NETWORK_LEVELS.map((share) => new FairShares(strangers, memberMax(share)));
   }
 
   get total(): number {
@@ -89,11 +92,19 @@ export class OpenExchanges {
       ];
     }
     const key = `public ${uid}`;
-    const network = clientNetwork(address);
+    const networks = memberNames(address);
+    const ofServer = networks.flatMap((member, level): Wanted[] => {
+      const places = this.#strangers[level];
+      return places === undefined ? [] : [{ places, member, key: null, what: "server" }];
+    });
+    const ofWorkload = networks.map((member, level): Wanted => {
+      const levelKey = `${key} ${level}`;
+      return { places: at(levelKey, networkMax(max)), member, key: levelKey, what: "workload" };
+    });
     return [
       { places: this.#server, member: `public ${workspace}`, key: null, what: "server" },
-      { places: this.#strangers, member: network, key: null, what: "server" },
-      { places: at(key, max), member: network, key, what: "workload" },
+      ...ofServer,
+      ...ofWorkload,
     ];
   }
 }

@@ -1,13 +1,12 @@
 /**
  * Open connections of clients, by address. Each costs a file descriptor and some memory, and a client pays nothing for
- * an idle one, so their number is bounded: addresses share it evenly when it runs short. A connection that gets no place
+ * an idle one, so their number is bounded: networks share it evenly when it runs short. A connection that gets no place
  * is told 503 before anything of it is read.
  */
 import { readFileSync } from "node:fs";
 import { type Server as NetServer, Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
-import { FairShares } from "../lib/fair-shares.ts";
-import { clientNetwork } from "../lib/network/client-network.ts";
+import { NetworkShares } from "../lib/network/network-shares.ts";
 import type { Proxies } from "../lib/network/proxies.ts";
 
 /** How long a refused client may take to read its answer, and how many may do so at a time. */
@@ -27,14 +26,14 @@ const BUSY = JSON.stringify({
 const ANSWER = `HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Type: application/json\r\nContent-Length: ${BUSY.length}\r\nConnection: close\r\n\r\n${BUSY}`;
 
 export class Connections {
-  readonly #shares: FairShares;
+  readonly #shares: NetworkShares;
   readonly #proxies: Proxies;
   readonly #counted = new WeakSet<Socket>();
   #farewells = 0;
 
   /** Connections of `proxies` are not counted: many clients share each, and the proxy has limits of its own. */
   constructor(max: number, proxies: Proxies) {
-    this.#shares = new FairShares(max);
+    this.#shares = new NetworkShares(max);
     this.#proxies = proxies;
   }
 
@@ -47,13 +46,13 @@ export class Connections {
     const { remoteAddress } = socket;
     // Connections from inside a workload have no address and are counted elsewhere.
     if (remoteAddress === undefined || this.#counted.has(socket) || this.#proxies.include(remoteAddress)) return true;
-    const network = clientNetwork(remoteAddress);
-    if (this.#shares.enter(network) !== null) {
+    const leave = this.#shares.enter(remoteAddress);
+    if (leave === null) {
       this.#refuse(socket, isTls);
       return false;
     }
     this.#counted.add(socket);
-    socket.once("close", () => this.#shares.leave(network));
+    socket.once("close", leave);
     return true;
   }
 

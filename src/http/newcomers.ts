@@ -1,24 +1,26 @@
 /**
  * Connections that have not sent a complete request yet. Each costs the server a file descriptor and the client
  * nothing, so their number is limited. A normal client sends its request at once and leaves this set. When the set is
- * full, an address with more than its even share loses its own oldest connection; otherwise the oldest of all is closed.
+ * full, a network with more than its even share loses its own oldest connection; otherwise the oldest of all is closed.
  */
 import type { Socket } from "node:net";
-import { clientNetwork } from "../lib/network/client-network.ts";
+import { memberNames, NETWORK_LEVELS } from "../lib/network/client-network.ts";
 
 /** Time limit of the first request's head. A head is a packet or two; a slower client is an attack or a preconnect. */
 export const HEAD_WAIT_MS = 15_000;
 
 interface Newcomer {
   socket: Socket;
-  network: string;
+  /** One of each width, widest last. */
+  networks: readonly string[];
 }
 
 export class Newcomers {
   readonly #max: number;
   /** Keyed by the client's address and port, which a TLS socket shares with its TCP socket. */
   readonly #waiting = new Map<string, Newcomer>();
-  readonly #byNetwork = new Map<string, Set<string>>();
+  /** The waiting peers of each network, by width. */
+  readonly #byNetwork = NETWORK_LEVELS.map(() => new Map<string, Set<string>>());
 
   constructor(max: number) {
     this.#max = max;
@@ -32,15 +34,17 @@ export class Newcomers {
   add(socket: Socket): void {
     const peer = peerOf(socket);
     if (peer === null) return;
-    const network = clientNetwork(socket.remoteAddress ?? "");
+    const networks = memberNames(socket.remoteAddress ?? "");
     this.#remove(peer);
-    this.#waiting.set(peer, { socket, network });
-    const own = this.#byNetwork.get(network) ?? new Set();
-    this.#byNetwork.set(network, own.add(peer));
+    this.#waiting.set(peer, { socket, networks });
+    for (const [level, byNetwork] of this.#byNetwork.entries()) {
+      const network = networks[level] ?? "";
+      byNetwork.set(network, (byNetwork.get(network) ?? new Set()).add(peer));
+    }
     socket.once("close", () => {
       if (this.#waiting.get(peer)?.socket === socket) this.#remove(peer);
     });
-    if (this.#waiting.size > this.#max) this.#closeOne(own);
+    if (this.#waiting.size > this.#max) this.#closeOne(networks);
   }
 
   /** Called when a complete request has arrived. */
@@ -49,9 +53,11 @@ export class Newcomers {
     if (peer !== null) this.#remove(peer);
   }
 
-  #closeOne(own: ReadonlySet<string>): void {
-    const isGreedy = own.size > this.#max / this.#byNetwork.size;
-    const [oldest = ""] = isGreedy ? own : this.#waiting.keys();
+  #closeOne(networks: readonly string[]): void {
+    const greedy = this.#byNetwork
+      .map((byNetwork, level) => ({ own: byNetwork.get(networks[level] ?? ""), even: this.#max / byNetwork.size }))
+      .find(({ own, even }) => own !== undefined && own.size > even);
+    const [oldest = ""] = greedy?.own ?? this.#waiting.keys();
     const found = this.#waiting.get(oldest);
     // At once, because its close comes later than the next connection of a flood.
     this.#remove(oldest);
@@ -62,9 +68,12 @@ export class Newcomers {
     const found = this.#waiting.get(peer);
     if (found === undefined) return;
     this.#waiting.delete(peer);
-    const own = this.#byNetwork.get(found.network);
-    own?.delete(peer);
-    if (own?.size === 0) this.#byNetwork.delete(found.network);
+    for (const [level, byNetwork] of this.#byNetwork.entries()) {
+      const network = found.networks[level] ?? "";
+      const own = byNetwork.get(network);
+      own?.delete(peer);
+      if (own?.size === 0) byNetwork.delete(network);
+    }
   }
 }
 

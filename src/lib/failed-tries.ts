@@ -3,8 +3,8 @@
  * through, so that nobody locks out others who share an address.
  */
 import { createHash } from "node:crypto";
-import { clientNetwork } from "./network/client-network.ts";
-import { createRateLimiter, type RateLimiter } from "./rate-limiter.ts";
+import { createNetworkLimiter } from "./network/network-limiter.ts";
+import type { RateLimiter } from "./rate-limiter.ts";
 import type { Clock } from "./time/clock.ts";
 
 /** Credentials that are remembered as right. The least lately used one makes room. */
@@ -16,17 +16,17 @@ export class FailedTries {
   readonly #known = new Set<string>();
 
   constructor(clock: Clock, perMinute: number) {
-    this.#failures = createRateLimiter(clock, { burst: perMinute, perMinute });
+    this.#failures = createNetworkLimiter(clock, { burst: perMinute, perMinute });
   }
 
   /** Milliseconds until a try with this credential is looked at; 0 for at once. */
   waitMs(address: string, credential: string): number {
-    return this.#known.has(hashOf(credential)) ? 0 : this.#failures.waitMs(clientNetwork(address));
+    return this.#known.has(hashOf(credential)) ? 0 : this.#failures.waitMs(address);
   }
 
   failed(address: string, credential: string): void {
     this.#known.delete(hashOf(credential));
-    this.#failures.take(clientNetwork(address));
+    this.#failures.take(address);
   }
 
   passed(credential: string): void {

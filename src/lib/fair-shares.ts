@@ -38,8 +38,8 @@ export class FairShares {
   refusalFor(member: string): Refusal | null {
     const held = this.#members.get(member) ?? 0;
     if (this.#total >= this.max) return "full";
-    if (held >= this.memberMax) return "member";
-    return this.#total >= this.max * CALM && held >= this.#evenShare(held) ? "share" : null;
+    if (this.#total >= this.max * CALM && held >= this.#evenShare(held)) return "share";
+    return held >= this.memberMax ? "member" : null;
   }
 
   leave(member: string): void {

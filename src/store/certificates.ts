@@ -3,6 +3,7 @@
  * the accounts with which they were asked for. Private keys are sealed. A failure to renew leaves the last good
  * certificate in place.
  */
+import { uuidv7 } from "../lib/ids.ts";
 import type { SealedBox } from "../lib/sealed-box.ts";
 import type { Database } from "./database/database.ts";
 import type { CertificateRow } from "./database/schema.ts";
@@ -133,6 +134,29 @@ export function createCertificates({ database, box }: { database: Database; box:
         if (names.length === 0) return;
         await queries.deleteFrom("certificates").where("name", "in", names).execute();
         for (const name of names) announce({ topic: CERTIFICATE_TOPIC, key: name });
+      }),
+
+    /** Records that a workspace ("" for the platform) is about to order a certificate. */
+    noteOrder: (workspace: string, nowMs: number): Promise<void> =>
+      database.write(async ({ queries }) => {
+        const row = { id: uuidv7(nowMs), workspace, ordered_at: nowMs };
+        await queries.insertInto("certificate_orders").values(row).execute();
+      }),
+
+    /** Orders of each workspace since `sinceMs`, also those for domains that are gone. */
+    async ordersSince(sinceMs: number): Promise<Map<string, number>> {
+      const rows = await database.read
+        .selectFrom("certificate_orders")
+        .select(({ fn }) => ["workspace", fn.countAll<number>().as("orders")])
+        .where("ordered_at", ">", sinceMs)
+        .groupBy("workspace")
+        .execute();
+      return new Map(rows.map(({ workspace, orders }) => [workspace, Number(orders)]));
+    },
+
+    forgetOrders: (beforeMs: number): Promise<void> =>
+      database.write(async ({ queries }) => {
+        await queries.deleteFrom("certificate_orders").where("ordered_at", "<=", beforeMs).execute();
       }),
 
     /** The account at an authority; `make` registers one at first use. */

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { WORKLOADS } from "../../contract/addresses.ts";
 import { randomWord } from "../../lib/ids.ts";
-import { clientNetwork } from "../../lib/network/client-network.ts";
+import { clientNetworks } from "../../lib/network/client-network.ts";
 import { type Clock, DAY_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import type { Store } from "../../store/store.ts";
 import { ALL_SCOPES } from "./access-tokens.ts";
@@ -49,7 +49,7 @@ export async function register(
   { store, clock, scopes }: RegistrationDeps,
 ): Promise<ClientRecord> {
   const verdict = await store.signInTries.count([
-    { key: `register:${clientNetwork(address)}`, max: TRIES_MAX.address },
+    ...clientNetworks(address).map(({ name, share }) => ({ key: `register:${name}`, max: TRIES_MAX.address * share })),
     { key: "register", max: TRIES_MAX.all },
   ]);
   if (verdict !== "allowed" || (await store.oauth.count("Client")) >= CLIENTS_MAX)

@@ -14,7 +14,7 @@ import { HOST } from "../host.ts";
 import { pagesUrl } from "../pages-url.ts";
 import type { Platform } from "../port.ts";
 import { solverFor } from "./challenges.ts";
-import { recentOrders, takeTurns } from "./order-turns.ts";
+import { ORDER_WINDOW_MS, takeTurns } from "./order-turns.ts";
 import { isVerified, mayServe } from "./usable.ts";
 
 /** Share of a certificate's life after which the next one is asked for, and how much earlier at random. */
@@ -41,8 +41,8 @@ export async function issueCertificates(deps: IssueDeps, signal: AbortSignal): P
   const nowMs = clock.now();
   const due = orders.filter(({ names }) => isDue(names, known, nowMs));
   if (due.length === 0) return;
-  const workspaces = new Map(orders.map(({ domain }) => [domain?.uid ?? "", workspaceOf(domain)]));
-  const recent = recentOrders(known.values(), (uid) => workspaces.get(uid) ?? null, nowMs);
+  await store.certificates.forgetOrders(nowMs - ORDER_WINDOW_MS);
+  const recent = await store.certificates.ordersSince(nowMs - ORDER_WINDOW_MS);
   const client = new AcmeClient(acme);
   try {
     for (const order of takeTurns(due, ({ domain }) => workspaceOf(domain), recent)) {
@@ -77,6 +77,7 @@ async function issueOne(
   const domainUid = domain?.uid ?? "";
   try {
     client.use(await store.certificates.account(acme.directory, () => client.register()));
+    await store.certificates.noteOrder(workspaceOf(domain), clock.now());
     const { chain, key } = await client.issue(names, solverFor(acme, deps));
     const { validFrom, validTo } = new X509Certificate(chain);
     const [notBefore, notAfter] = [Date.parse(validFrom), Date.parse(validTo)];

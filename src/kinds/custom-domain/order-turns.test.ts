@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { HOUR_MS } from "../../lib/time/clock.ts";
-import type { CertificateRecord } from "../../store/certificates.ts";
-import { recentOrders, takeTurns, WORKSPACE_ORDERS_MAX } from "./order-turns.ts";
+import { takeTurns, WORKSPACE_ORDERS_MAX } from "./order-turns.ts";
 
 const ordersOf = (workspace: string, count: number): string[] =>
   Array.from({ length: count }, (_, index) => `${workspace}/${index}`);
@@ -20,21 +18,4 @@ test("a workspace uses up a part of what the authority allows, and no more", () 
   const turns = (recent: number): string[] => takeTurns(due, workspaceOf, new Map([["greedy", recent]]));
   assert.deepEqual(turns(WORKSPACE_ORDERS_MAX), ["small/0"]);
   assert.deepEqual(turns(WORKSPACE_ORDERS_MAX - 1), ["greedy/0", "small/0"]);
-});
-
-test("certificates of the last hours count, and failures that wait; uploads and domains that are gone do not", () => {
-  const nowMs = 100 * HOUR_MS;
-  const record = (name: string, more: Partial<CertificateRecord>): CertificateRecord => ({
-    ...{ name, domainUid: "mine", source: "acme", chain: "chain", notBefore: nowMs - HOUR_MS, notAfter: 0, renewAt: 0 },
-    ...{ failure: "", failures: 0, retryAt: 0, revokedAt: 0, ...more },
-  });
-  const records = [
-    record("issued", {}),
-    record("failed", { chain: "", notBefore: 0, retryAt: nowMs + 1 }),
-    record("old", { notBefore: nowMs - 5 * HOUR_MS }),
-    record("uploaded", { source: "upload" }),
-    record("gone", { domainUid: "gone" }),
-  ];
-  const counts = recentOrders(records, (uid) => (uid === "mine" ? "ws" : null), nowMs);
-  assert.deepEqual([...counts], [["ws", 2]]);
 });

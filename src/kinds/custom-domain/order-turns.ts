@@ -3,14 +3,13 @@
  * 300 in three hours), and all workspaces of a platform have one account.
  */
 import { HOUR_MS } from "../../lib/time/clock.ts";
-import type { CertificateRecord } from "../../store/certificates.ts";
 
 /** Orders of one run; the rest waits for the next run. */
 const ORDERS_MAX = 20;
-/** Orders of one workspace within `WINDOW_MS`. */
+/** Orders of one workspace within `ORDER_WINDOW_MS`. */
 export const WORKSPACE_ORDERS_MAX = 50;
-/** Three hours, and one more by which authorities date a certificate back. */
-const WINDOW_MS = 4 * HOUR_MS;
+/** The three hours of the authority, and one more for clocks that differ. */
+export const ORDER_WINDOW_MS = 4 * HOUR_MS;
 
 /** The orders of one run: workspaces take turns, in the order in which they first appear. */
 export function takeTurns<Order>(
@@ -28,19 +27,4 @@ export function takeTurns<Order>(
     [...waiting.values()].flatMap((queue) => queue.slice(turn, turn + 1)),
   );
   return turns.flat().slice(0, ORDERS_MAX);
-}
-
-/** Orders of each workspace that the authority still counts. `workspaceOf` answers null for a domain that is gone. */
-export function recentOrders(
-  records: Iterable<CertificateRecord>,
-  workspaceOf: (domainUid: string) => string | null,
-  nowMs: number,
-): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const { source, domainUid, notBefore, chain, retryAt } of records) {
-    const isRecent = (chain !== "" && notBefore > nowMs - WINDOW_MS) || retryAt > nowMs;
-    const workspace = source === "acme" && isRecent ? workspaceOf(domainUid) : null;
-    if (workspace !== null) counts.set(workspace, (counts.get(workspace) ?? 0) + 1);
-  }
-  return counts;
 }

@@ -50,6 +50,7 @@ export interface Tables {
   pushed_blobs: PushedBlobRow;
   pushed_manifests: PushedManifestRow;
   certificates: CertificateRow;
+  certificate_orders: { id: string; workspace: string; ordered_at: number };
   acme_accounts: { directory: string; url: string; sealed_key: string };
   leases: { name: string; holder: string; token: number; expires_at: number };
   usage_accounts: { id: Generated<number>; account_id: string };

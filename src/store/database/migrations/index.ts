@@ -36,6 +36,7 @@ import { taskUpdates } from "./0027-task-updates.ts";
 import { pushedImages } from "./0028-pushed-images.ts";
 import { revokedCertificates } from "./0029-revoked-certificates.ts";
 import { manifestSizes } from "./0030-manifest-sizes.ts";
+import { certificateOrders } from "./0031-certificate-orders.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -69,6 +70,7 @@ export const MIGRATIONS: readonly Migration[] = [
   pushedImages,
   revokedCertificates,
   manifestSizes,
+  certificateOrders,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
