@@ -14,12 +14,12 @@ export interface DirectCallDeps extends PipelineDeps {
 
 export function createDirectCall(deps: DirectCallDeps): DirectCall {
   const byId = new Map(deps.implementations.map((one) => [one.operation.id, one]));
-  return async (id, { params = {}, query = {}, body, headers, requestId, peer }) => {
+  return async (id, { params = {}, query = {}, body, headers, requestId, peer, workload }) => {
     const implementation = byId.get(id);
     if (!implementation) throw new Error(`there is no operation '${id}'`);
     const { operation } = implementation;
     const started = performance.now();
-    const sourceAddress = clientAddress(peer, headers["x-forwarded-for"], deps.proxies);
+    const sourceAddress = clientAddress(peer, headers["x-forwarded-for"], deps.proxies, workload);
     const request = { headers, params, query, body, stream: null, requestId, sourceAddress, notes: {} };
     const told = (status: number): void => {
       const ms = performance.now() - started;

@@ -38,6 +38,7 @@ test("a body that does not come is not waited for without end", async () => {
     socket: new PassThrough(),
     remoteAddress: "127.0.0.1",
     fromNetwork: true,
+    workload: undefined,
     secure: false,
     attach: () => {},
     readBody: () => {},

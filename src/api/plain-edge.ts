@@ -25,6 +25,7 @@ export interface PlainExchange {
   readonly remoteAddress: string;
   /** False for a connection from inside a workload, whose `remoteAddress` stands for this machine. */
   readonly fromNetwork: boolean;
+  readonly workload: string | undefined;
   /** Whether the client came over TLS. */
   readonly secure: boolean;
   attach(events: PlainEvents): void;
@@ -133,7 +134,7 @@ async function serve(plan: Plan, exchange: PlainExchange, options: PlainEdgeOpti
   const started = performance.now();
   const requestId = requestIdOf(headers["x-request-id"]);
   const peer = exchange.fromNetwork ? exchange.remoteAddress : undefined;
-  const sourceAddress = clientAddress(peer, headers["x-forwarded-for"], options.proxies);
+  const sourceAddress = clientAddress(peer, headers["x-forwarded-for"], options.proxies, exchange.workload);
   let status: number;
   let text: string | null;
   let extra: Record<string, string>;

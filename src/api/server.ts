@@ -10,7 +10,7 @@ import Fastify, {
 import { Gauge, type Registry } from "prom-client";
 import { PlatformError } from "../contract/errors.ts";
 import type { Method } from "../contract/operation.ts";
-import { clientOf, isFromServer, workloadOf } from "../http/peer-field.ts";
+import { clientOf, isFromServer } from "../http/peer-field.ts";
 import type { UnreadAnswers } from "../http/unread-answers.ts";
 import type { Implementation } from "../kinds/port.ts";
 import { clientAddress, type Proxies } from "../lib/network/proxies.ts";
@@ -81,7 +81,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
       clientOf(raw).address,
       raw.headers["x-forwarded-for"],
       options.proxies,
-      workloadOf(raw.socket),
+      clientOf(raw).workload,
     );
     const isStream = request.routeOptions.config.readsStream ?? false;
     watchBody(request.raw, { isStream, waitMs: bodyWaitMs }, () => {

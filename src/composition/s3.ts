@@ -9,6 +9,7 @@ import { createS3Sessions } from "../kinds/drive/s3-sessions.ts";
 import type { Deps } from "../kinds/port.ts";
 import { FailedTries } from "../lib/failed-tries.ts";
 import { createServer } from "../lib/network/node-http.ts";
+import { workloadOf } from "../http/peer-field.ts";
 import { clientAddress } from "../lib/network/proxies.ts";
 import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
 import { need } from "../node/capabilities/need.ts";
@@ -32,7 +33,9 @@ export async function startS3(start: Start, { makerOf }: Identity, deps: Deps): 
     clock,
     audit,
     tries: new FailedTries(clock, config.anonymous_writes),
-    addressOf: ({ socket, headers }) => clientAddress(socket.remoteAddress, headers["x-forwarded-for"], proxies),
+    addressOf({ socket, headers }) {
+      return clientAddress(socket.remoteAddress, headers["x-forwarded-for"], proxies, workloadOf(socket));
+    },
     async exchange(token, seconds, origin) {
       const made = await exchange(token, seconds);
       if (!made) return null;

@@ -8,6 +8,8 @@ export interface DirectRequest {
   requestId: string;
   /** Address of the client; undefined for a client inside a workload. */
   peer: string | undefined;
+  /** The uid of the workload that the client is in. */
+  workload?: string | undefined;
 }
 
 export interface DirectAnswer {

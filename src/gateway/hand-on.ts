@@ -61,7 +61,7 @@ const isPlain = (down: Downstream): boolean =>
 
 /** The client's head with the framing of this hop, and the client's own description of itself removed. */
 function handedHead(down: Downstream, requestId: string): string {
-  const { rawHeaders, remoteAddress, fromNetwork, secure } = down;
+  const { rawHeaders, remoteAddress, fromNetwork, workload, secure } = down;
   let head = `${down.method} ${down.url} HTTP/1.1\r\n`;
   const fields = endToEnd(rawHeaders);
   let hasHost = false;
@@ -73,7 +73,7 @@ function handedHead(down: Downstream, requestId: string): string {
   // HTTP/2 names the host in a field of its own.
   if (!hasHost) head += `Host: ${down.host ?? "localhost"}\r\n`;
   head += `X-Request-Id: ${requestId}\r\n`;
-  head += `${PEER_FIELD}: ${clientValue({ address: fromNetwork ? remoteAddress : undefined, secure })}\r\n`;
+  head += `${PEER_FIELD}: ${clientValue({ address: fromNetwork ? remoteAddress : undefined, secure, workload })}\r\n`;
   if (down.bodyFraming === "length") head += `Content-Length: ${down.contentLength}\r\n`;
   else if (down.bodyFraming === "chunked") head += "Transfer-Encoding: chunked\r\n";
   if (down.upgrade !== null) return `${head}Upgrade: ${down.upgrade}\r\nConnection: Upgrade\r\n\r\n`;

@@ -105,6 +105,7 @@ class ReplayDownstream implements Downstream {
   readonly expectsContinue = false;
   readonly remoteAddress = "127.0.0.1";
   readonly fromNetwork = true;
+  readonly workload = undefined;
   readonly secure = false;
   readonly handedOn = false;
   readonly upgrade = null;

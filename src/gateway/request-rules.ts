@@ -17,9 +17,11 @@ export function isSecure(rules: HeaderRules, down: Downstream): boolean {
   return down.fromNetwork && down.header("x-forwarded-proto") === "https" && rules.proxies.include(down.remoteAddress);
 }
 
-/** Where the client is: the other end of the connection, or what the operator's proxies say of it. */
-export function addressOf(rules: HeaderRules, { remoteAddress, fromNetwork, rawHeaders }: Downstream): string {
-  if (!fromNetwork || !rules.proxies.include(remoteAddress)) return remoteAddress;
+/** Where the client is: the other end of the connection, what the operator's proxies say of it, or its workload. */
+export function addressOf(rules: HeaderRules, down: Downstream): string {
+  const { remoteAddress, fromNetwork, workload, rawHeaders } = down;
+  if (!fromNetwork) return clientAddress(undefined, undefined, rules.proxies, workload);
+  if (!rules.proxies.include(remoteAddress)) return remoteAddress;
   // A proxy may add a field of its own behind the client's.
   const hops = rawHeaders.filter((_, at) => at % 2 === 1 && lowerName(rawHeaders[at - 1] ?? "") === "x-forwarded-for");
   return clientAddress(remoteAddress, hops.length > 0 ? hops.join(",") : undefined, rules.proxies);

@@ -30,6 +30,8 @@ export interface Downstream {
   readonly remoteAddress: string;
   /** False for a connection from inside a workload; its `remoteAddress` is this machine's. */
   readonly fromNetwork: boolean;
+  /** The uid of the workload that the client is in; undefined for a client from the network. */
+  readonly workload: string | undefined;
   readonly secure: boolean;
   /** Whether another server took this request and handed it on; such a request is not handed on again. */
   readonly handedOn: boolean;
@@ -160,6 +162,10 @@ export class NodeDownstream implements Downstream {
 
   get fromNetwork(): boolean {
     return this.#client.address !== undefined;
+  }
+
+  get workload(): string | undefined {
+    return this.#client.workload;
   }
 
   get secure(): boolean {

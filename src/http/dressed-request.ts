@@ -49,6 +49,10 @@ export class DressedRequest implements Downstream {
   get remoteAddress(): string {
     return this.#inner.remoteAddress;
   }
+  get workload(): string | undefined {
+    return this.#inner.workload;
+  }
+
   get fromNetwork(): boolean {
     return this.#inner.fromNetwork;
   }

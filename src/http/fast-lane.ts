@@ -11,7 +11,7 @@ import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
 import { LINGER_BYTES_MAX, LINGER_MS, THIS_MACHINE } from "./downstream.ts";
 import { type PlainHead, readPlainHead } from "./http1/request-head.ts";
 import { LaneRequest } from "./lane-request.ts";
-import { isFromServer, isPeer, takePeerField } from "./peer-field.ts";
+import { isFromServer, isPeer, takePeerField, workloadOf } from "./peer-field.ts";
 import { isProxied } from "./proxied.ts";
 import type { Route } from "./route.ts";
 import { cutWhenStalled, isUnread } from "./stalled.ts";
@@ -40,6 +40,7 @@ export class LaneConnection implements Sweepable {
   readonly socket: Socket;
   readonly remoteAddress: string;
   readonly fromNetwork: boolean;
+  readonly workload: string | undefined;
   readonly secure: boolean;
   readonly fromServer: boolean;
   /** Whether requests of this connection describe their clients. */
@@ -64,6 +65,7 @@ export class LaneConnection implements Sweepable {
     this.socket = socket;
     this.remoteAddress = socket.remoteAddress ?? THIS_MACHINE;
     this.fromNetwork = socket.remoteAddress !== undefined;
+    this.workload = workloadOf(socket);
     this.secure = "encrypted" in socket && socket.encrypted === true;
     this.#isPeer = isPeer(socket);
     this.fromServer = isFromServer(socket);

@@ -9,6 +9,7 @@ export interface LaneSocket {
   readonly remoteAddress: string;
   /** False for a connection from inside a workload. */
   readonly fromNetwork: boolean;
+  readonly workload: string | undefined;
   readonly secure: boolean;
   /** Whether another server hands on requests of its clients over this connection. */
   readonly fromServer: boolean;
@@ -36,6 +37,7 @@ export class LaneRequest implements Downstream {
   readonly upgrade = null;
   readonly remoteAddress: string;
   readonly fromNetwork: boolean;
+  readonly workload: string | undefined;
   readonly secure: boolean;
   readonly handedOn: boolean;
   readonly #names: readonly string[];
@@ -65,6 +67,7 @@ export class LaneRequest implements Downstream {
     this.handedOn = lane.fromServer;
     this.remoteAddress = client === null ? lane.remoteAddress : (client.address ?? THIS_MACHINE);
     this.fromNetwork = client === null ? lane.fromNetwork : client.address !== undefined;
+    this.workload = client === null ? lane.workload : client.workload;
     this.secure = client === null ? lane.secure : client.secure;
   }
 

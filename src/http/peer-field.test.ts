@@ -9,6 +9,13 @@ test("every address that a connection can have is handed on, the zone of a bridg
   }
 });
 
+test("the workload that a client is in is handed on; an address is never read as one", () => {
+  const client = { address: undefined, secure: false, workload: "0199-uid" };
+  assert.deepEqual(takePeerField([PEER_FIELD, clientValue(client)]), { from: "client", client });
+  for (const value of ["client @ http", "client @a b http", "client @a@b http", `client @${"a".repeat(65)} http`])
+    assert.equal(takePeerField([PEER_FIELD, value]), null, value);
+});
+
 test("a head that names two clients, or one that cannot be read, names none", () => {
   const twice = [PEER_FIELD, "client ::1 http", "X-Berth-Peer", "server"];
   assert.equal(takePeerField(twice), null);

@@ -15,13 +15,16 @@ export interface Client {
   /** Undefined for a connection from inside a workload. */
   address: string | undefined;
   secure: boolean;
+  /** The uid of the workload that the connection comes from, where the server knows it. */
+  workload?: string | undefined;
 }
 
 /** A request on a peer connection: a client's that was handed on, or one of the other server itself. */
 export type PeerRequest = { from: "client"; client: Client } | { from: "server" };
 
 const FROM_SERVER = "server";
-const FROM_CLIENT = /^client (-|[\w.:%-]{2,64}) (http|https)$/;
+/** An address, `@` and the uid of a workload, or `-` for a workload that is not known. */
+const FROM_CLIENT = /^client (-|@[\w-]{1,64}|[\w.:%-]{2,64}) (http|https)$/;
 
 const peers = new WeakSet<Duplex>();
 const edges = new WeakSet<Duplex>();
@@ -40,7 +43,7 @@ export function markEdge(connection: Duplex): void {
 /** Says which workload a connection comes from that did not come through the port. */
 export const markWorkload = (connection: Duplex, uid: string): void => void workloads.set(connection, uid);
 
-/** Undefined for a connection through the port, and for one that another server took. */
+/** Undefined for a connection through the port. */
 export const workloadOf = (connection: Duplex): string | undefined => workloads.get(connection);
 
 export const isPeer = (connection: Duplex): boolean => peers.has(connection);
@@ -48,8 +51,8 @@ export const isPeer = (connection: Duplex): boolean => peers.has(connection);
 /** Whether another server has handed the requests of this connection on; edge processes are no servers. */
 export const isFromServer = (connection: Duplex): boolean => peers.has(connection) && !edges.has(connection);
 
-export const clientValue = ({ address, secure }: Client): string =>
-  `client ${address ?? "-"} ${secure ? "https" : "http"}`;
+export const clientValue = ({ address, secure, workload }: Client): string =>
+  `client ${address ?? (workload === undefined ? "-" : `@${workload}`)} ${secure ? "https" : "http"}`;
 
 export const SERVER_VALUE = FROM_SERVER;
 
@@ -81,13 +84,16 @@ export function clientOf(req: IncomingMessage): Client {
     (peers.has(socket) ? clients.get(req) : undefined) ?? {
       address: socket.remoteAddress,
       secure: "encrypted" in socket && socket.encrypted === true,
+      workload: workloads.get(socket),
     }
   );
 }
 
 function readValue(value: string): PeerRequest | null {
   if (value === FROM_SERVER) return { from: "server" };
-  const [, address, scheme] = FROM_CLIENT.exec(value) ?? [];
-  if (address === undefined) return null;
-  return { from: "client", client: { address: address === "-" ? undefined : address, secure: scheme === "https" } };
+  const [, place, scheme] = FROM_CLIENT.exec(value) ?? [];
+  if (place === undefined) return null;
+  const secure = scheme === "https";
+  if (place.startsWith("@")) return { from: "client", client: { address: undefined, secure, workload: place.slice(1) } };
+  return { from: "client", client: { address: place === "-" ? undefined : place, secure } };
 }

@@ -1,10 +1,14 @@
 /** The port between servers: who lacks the key gets nothing, and nobody speaks for a client but a server with the key. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
+import { markWorkload } from "../../src/http/peer-field.ts";
 import {
   AUTH,
   answering,
@@ -192,6 +196,53 @@ test("a request that was handed on is not handed on again", async (t) => {
   t.after(() => channel.stop());
   const answer = await answerTo(await channel.peers.dial(OWNER), GET.replace("Connection", `${HANDED}Connection`));
   assert.match(answer, /^HTTP\/1\.1 503 [\s\S]*"code":"NODE_UNAVAILABLE"/);
+});
+
+test("workloads whose requests another server hands on have a share each, and cannot name another workload", async (t) => {
+  const OPEN_MAX = 8;
+  await using up = await rawUpstream(() => {}); // never answers, so that requests stay open
+  const workloads = [{ public: true }];
+  const limits = { openMax: { server: 8 * OPEN_MAX, workspace: OPEN_MAX, caller: OPEN_MAX } };
+  await using owner = await startTestGateway({ upstream: up.port, workloads, limits });
+  const channel = await peerChannel((socket) => owner.server.emit("connection", socket));
+  t.after(() => channel.stop());
+  await using front = await startTestGateway({
+    ...{ upstream: 1, workloads: workloads.map((each) => ({ ...each, elsewhere: OWNER })) },
+    deps: { peers: { dial: channel.peers.dial, replay: () => assert.fail() } },
+  });
+  // The doors of two workloads: sockets in a folder, as the driver makes them.
+  const folder = mkdtempSync(join(tmpdir(), "berth-doors-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const sockets: Socket[] = [];
+  const doorOf = async (uid: string) => {
+    const door = createServer((socket) => {
+      markWorkload(socket, uid);
+      front.server.emit("connection", socket);
+    }).listen(join(folder, uid));
+    await once(door, "listening");
+    t.after(() => door.close());
+    return async (forged = ""): Promise<string> => {
+      const socket = connect(join(folder, uid));
+      sockets.push(socket);
+      const before = owner.leases;
+      socket.write(`GET /ws/agents/a HTTP/1.1\r\nHost: h\r\n${forged}\r\n`);
+      let received = "";
+      socket.on("data", (chunk) => {
+        received += chunk.toString("latin1");
+      });
+      await eventually(() => owner.leases > before || received.includes("}}"), "an answer or an open request");
+      return received.slice(0, 12);
+    };
+  };
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const [greedy, small] = [await doorOf("uid-greedy"), await doorOf("uid-small")];
+  const answers: string[] = [];
+  for (let at = 0; at <= OPEN_MAX; at += 1) answers.push(await greedy());
+  assert.equal(answers.at(-1), "HTTP/1.1 429");
+  assert.equal(await greedy("x-berth-peer: client @uid-small http\r\n"), "HTTP/1.1 429");
+  assert.equal(await small(), "", "the other workload's request is open");
 });
 
 test("nonsense of a peer never looks like an answer of the workload", async (t) => {

@@ -29,6 +29,7 @@ export function managementOf(
     const value = down.header(name);
     return value === undefined ? [] : [[name, value] as const];
   });
+  const { workload } = down;
   const peer = down.fromNetwork ? down.remoteAddress : undefined;
   return async <T>(operation: string, { workspace, ...asked }: Asked = {}) => {
     const headers = {
@@ -37,7 +38,7 @@ export function managementOf(
       "service-version": NEWEST,
       ...(workspace === undefined ? {} : { "x-service-workspace": workspace, [`x-${brand}-workspace`]: workspace }),
     };
-    const { status, body } = await call(operation, { ...asked, headers, requestId, peer });
+    const { status, body } = await call(operation, { ...asked, headers, requestId, peer, workload });
     if (status >= 400) throw new Refusal(status, messageIn(body));
     return body as T;
   };
