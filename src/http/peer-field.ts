@@ -94,6 +94,7 @@ function readValue(value: string): PeerRequest | null {
   const [, place, scheme] = FROM_CLIENT.exec(value) ?? [];
   if (place === undefined) return null;
   const secure = scheme === "https";
-  if (place.startsWith("@")) return { from: "client", client: { address: undefined, secure, workload: place.slice(1) } };
+  if (place.startsWith("@"))
+    return { from: "client", client: { address: undefined, secure, workload: place.slice(1) } };
   return { from: "client", client: { address: place === "-" ? undefined : place, secure } };
 }
