@@ -71,6 +71,7 @@ export function createEdges(
           names: hostsOf(identity),
           certificate: edge.certificate()?.current() ?? null,
           certificates: certificates.credentials(),
+          domains: directory.customDomains.all(),
           door: { path: door.path, secret: door.secret },
           logsDebug: log.isLevelEnabled("debug"),
         }),

@@ -18,6 +18,7 @@ import { standingOf } from "../kinds/policy/placement.ts";
 import type { Deps } from "../kinds/port.ts";
 import { createOwnEndpoints } from "../kinds/sandbox/own-endpoints.ts";
 import { isLoopbackName } from "../lib/network/site.ts";
+import { edgeProcessesOf } from "../lib/schemas/edge-settings.ts";
 import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
 import type { ResourceMetrics } from "../metering/resource-metrics/recorder.ts";
 import type { ModelGateway } from "../models/model-gateway.ts";
@@ -89,7 +90,7 @@ export async function startInference(
     docsUrl: GATEWAY_DOCS_URL,
     limits,
   };
-  const count = config.edge_processes;
+  const count = edgeProcessesOf(config);
   const edges =
     count === 0
       ? null

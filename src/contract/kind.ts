@@ -63,8 +63,8 @@ export interface KindSpec {
   revisions?: boolean;
   /** Schema of an entry in the list of revisions. Default: the common one. */
   revision?: z.ZodType;
-  /** True when the resource counts as gone although its record is not removed yet. */
-  isOver?(resource: { spec: Record<string, unknown>; createdAt: number }, nowMs: number): boolean;
+  /** From when on the resource counts as gone although its record is not removed yet; null = never. */
+  endOf?(resource: { spec: Record<string, unknown>; createdAt: number }): number | null;
   /** Lists are `{data, meta}` from 2026-04-28 on; short lists stay bare arrays. */
   paged?: boolean;
   limits?: ListLimits;

@@ -12,5 +12,10 @@ export interface MadeBy {
 /** The slot of a token within its preview: a hash of its value, which itself is sealed. */
 export const previewTokenSlot = (token: string): string => createHash("sha256").update(token).digest("hex");
 
-export const isExpiredToken = ({ spec }: { spec: Record<string, unknown> }, nowMs: number): boolean =>
-  typeof spec.expiresAt === "string" && Date.parse(spec.expiresAt) <= nowMs;
+type Token = { spec: Record<string, unknown> };
+
+/** When the token expires; Infinity = never. */
+export const tokenEndOf = ({ spec }: Token): number =>
+  typeof spec.expiresAt === "string" ? Date.parse(spec.expiresAt) : Number.POSITIVE_INFINITY;
+
+export const isExpiredToken = (token: Token, nowMs: number): boolean => tokenEndOf(token) <= nowMs;

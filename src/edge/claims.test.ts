@@ -32,7 +32,7 @@ function connected() {
     await Promise.resolve();
     return { value: answers[name]?.(), fresh: true };
   }) as Ask;
-  const routes = createRoutes(ask);
+  const routes = createRoutes(ask, { now: Date.now });
   const leases = createLeases({ ask, routes, now: () => nowMs });
   return {
     ...{ activity, claims, routes, leases, asked },

@@ -28,6 +28,8 @@ export interface EdgeStart {
   /** The server's own certificate; null without TLS. The authority that made it is the owner's alone. */
   certificate: Credential | null;
   certificates: readonly (readonly [name: string, credential: Credential])[];
+  /** The custom domains. */
+  domains: readonly string[];
   /** Socket at which the owner takes requests, and the secret that a connection to it begins with (base64). */
   door: { path: string; secret: string };
   logsDebug: boolean;
@@ -48,6 +50,11 @@ export interface Questions {
   caller: [asked: { token: string }, answer: KnownCaller | null];
   /** Whether the owner of a credential may call this workload. */
   permission: [asked: Permission, answer: boolean];
+  /** Until when a token opens a preview; 0 = it does not. */
+  previewToken: [
+    asked: { workload: string; preview: { workspace: string; uid: string }; token: string },
+    answer: number,
+  ];
   httpChallenge: [asked: { token: string }, answer: string | null];
   tlsChallenge: [asked: { host: string }, answer: Credential | null];
 }
@@ -55,9 +62,24 @@ export interface Questions {
 export type QuestionName = keyof Questions;
 
 export interface KnownRoute {
-  workload: Workload;
+  workload: SentWorkload;
   instances: Instance<Endpoint>[];
 }
+
+/** A workload without functions, as a message carries it. */
+export type SentWorkload = Omit<Workload, "preview"> & { preview: SentPreview | null };
+
+export interface SentPreview {
+  id: string;
+  public: boolean;
+  /** Names and values alternating. */
+  requestHeaders: readonly string[];
+  responseHeaders: readonly string[];
+  untilMs: number;
+}
+
+/** A message has no number for a time without end. */
+export const finite = (ms: number): number => Math.min(ms, Number.MAX_SAFE_INTEGER);
 
 export interface KnownCaller {
   principal: Pick<Principal, "id" | "type" | "method" | "keyId">;
@@ -88,6 +110,9 @@ export type FromOwner =
   | { type: "failure"; id: number; message: string }
   /** A workload has changed; null = any of them may have. */
   | { type: "changed"; uid: string | null }
+  /** Previews, triggers and hosts of custom domains may lead elsewhere. */
+  | { type: "addresses" }
+  | { type: "domains"; added: string[]; removed: string[] }
   /** Credentials, members or roles have changed. */
   | { type: "identities" }
   | { type: "certificate"; name: string; credential: Credential | null }
@@ -102,7 +127,7 @@ export type FromEdge =
   | { type: "serving" }
   | { type: "ask"; id: number; name: QuestionName; asked: unknown }
   | { type: "open"; counts: OpenCount[] }
-  | { type: "served"; requests: Served[] }
+  | { type: "served"; requests: Served[]; totals: GatewayTotals }
   | { type: "pong"; id: number; totals: GatewayTotals }
   | { type: "log"; level: "debug" | "warn" | "error"; fields: Record<string, unknown>; sentence: string }
   /** Comes with an idle connection of a client, from which nothing has been read. */

@@ -12,6 +12,8 @@ export interface GatewayCounters {
   count(record: RequestRecord): void;
   /** Counts a request that was refused before it reached a workload. */
   refused(code: GatewayErrorCode): void;
+  /** Counts a request that another process or node serves. */
+  handedOn(): void;
   held(delta: 1 | -1): number;
 }
 
@@ -36,9 +38,11 @@ export function gatewayCounters(registry: Registry, sources: CounterSources): Ga
   const rows = new Map<string, Row>();
   const errors = new Map<string, number>();
   let heldNow = 0;
+  let handedOn = 0;
   const totals = (): GatewayTotals => ({
     rows: [...rows.values()],
     errors: [...errors],
+    handedOn,
     open: {
       connections: sources.openConnections(),
       clients: sources.clientConnections(),
@@ -76,6 +80,16 @@ export function gatewayCounters(registry: Registry, sources: CounterSources): Ga
       for (const { errors: some } of counted) for (const [error, count] of some) this.inc({ error }, count);
     },
   });
+  new Counter({
+    name: "berth_gateway_handed_on_total",
+    help: "Requests that an edge process handed to its owner, or a server to another node",
+    registers: [registry],
+    async collect() {
+      const counted = await all();
+      this.reset();
+      for (const one of counted) this.inc(one.handedOn);
+    },
+  });
   gauge(registry, "berth_gateway_held_requests", "Requests waiting for a workload to start", () => heldNow);
   const sumOf = (name: keyof OpenNow) => async (): Promise<number> =>
     (await all()).reduce((sum, { open }) => sum + open[name], 0);
@@ -109,6 +123,9 @@ export function gatewayCounters(registry: Registry, sources: CounterSources): Ga
     },
     refused(code) {
       errors.set(code, (errors.get(code) ?? 0) + 1);
+    },
+    handedOn() {
+      handedOn += 1;
     },
     held(delta) {
       heldNow += delta;

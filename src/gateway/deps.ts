@@ -234,6 +234,8 @@ export interface PreviewRules {
   public: boolean;
   requestHeaders: FixedHeaders | null;
   responseHeaders: FixedHeaders | null;
+  /** When the preview expires; Infinity = never. */
+  untilMs: number;
   /** Whether this token opens the preview now. */
   checkToken(token: string): Maybe<boolean>;
 }

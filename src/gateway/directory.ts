@@ -23,7 +23,7 @@ import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import { dialDaemon } from "./daemon-dial.ts";
 import type { Door, GatewayDeps, InstanceLease, Workload } from "./deps.ts";
-import { createDomainTable } from "./domain-table.ts";
+import { createDomainTable, type DomainNames } from "./domain-table.ts";
 import { createHeldLookup, type HeldLookup } from "./held-lookup.ts";
 import { httpTriggersOf } from "./http-trigger.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
@@ -57,6 +57,10 @@ export interface Directory
   ready(workload: Workload, revision: string | null): InstanceLease | null;
   /** Resolves when the custom domains are known. */
   opened(): Promise<void>;
+  /** Names of the custom domains, which have hosts at and below them. */
+  customDomains: DomainNames;
+  /** Until when a token opens a preview, unless something changes; 0 = it does not. */
+  previewTokenUntilMs(preview: { workspace: string; uid: string }, token: string): Promise<number>;
   /** The running instances of a workload that was resolved lately. */
   runningOf(uid: string): Instance<Endpoint>[];
   /** A lease on this running instance; null when it no longer runs, or the workload is to be resolved again. */
@@ -153,10 +157,15 @@ export function createDirectory(deps: DirectoryDeps): Directory {
     return entry ? entry.workload : lookup.find(word).then((holder) => holder && byUid(holder.workspace, holder.uid));
   }
 
+  /** Null for a preview that is older than the restriction of its sandbox. */
+  async function sandboxOf(preview: Resource): Promise<Workload | null> {
+    const sandbox = await byUid(preview.workspace, preview.parent);
+    return sandbox === null || preview.updatedAt < (sandbox.kept?.sinceMs ?? 0) ? null : sandbox;
+  }
+
   async function behindPreview(preview: Resource | null): Promise<Workload | null> {
-    const sandbox = preview && (await byUid(preview.workspace, preview.parent));
-    if (!preview || !sandbox || preview.updatedAt < (sandbox.kept?.sinceMs ?? 0)) return null;
-    return previews.workload(preview, sandbox);
+    const sandbox = preview && (await sandboxOf(preview));
+    return preview && sandbox && previews.workload(preview, sandbox);
   }
 
   /** The claim on exactly this host, else the domain's own application, else its fallback preview. */
@@ -298,6 +307,12 @@ export function createDirectory(deps: DirectoryDeps): Directory {
   return {
     isCustomDomain: (host) => domains.covers(host),
     opened: () => domains.opened(),
+    customDomains: domains.names,
+    async previewTokenUntilMs({ workspace, uid }, token) {
+      const preview = await previews.byUid(workspace, uid);
+      const sandbox = preview && (await sandboxOf(preview));
+      return preview && sandbox ? previews.tokenUntilMs(preview, sandbox, token) : 0;
+    },
     resolve(target) {
       if (target.by === "name") return byName(target.workspace, target.kind, target.name);
       if (target.by === "preview") return previews.byId(target.workspace, target.id).then(behindPreview);

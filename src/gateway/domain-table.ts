@@ -6,6 +6,7 @@ import type { Running } from "../lib/lifecycle.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import { wholeAccount } from "../store/resources/shares.ts";
 import type { Store } from "../store/store.ts";
+import { nearestIn } from "./nearest-domain.ts";
 
 export interface Domain {
   name: string;
@@ -20,7 +21,14 @@ export interface Domain {
 
 type Domains = ReadonlyMap<string, Domain>;
 
+/** A part of the table for other processes, which only ask whether a host belongs to a domain. */
+export interface DomainNames {
+  all(): string[];
+  onChange(listener: (change: { added: string[]; removed: string[] }) => void): void;
+}
+
 export interface DomainTable extends Running {
+  readonly names: DomainNames;
   /** Whether the host is at or below a custom domain, as far as this server knows. */
   covers(host: string): boolean;
   /** The verified domain that is nearest to the host, with every change that was committed before the call. */
@@ -39,12 +47,17 @@ export function createDomainTable({ store }: { store: Store }): DomainTable {
   let changes = 1;
   let changesRead = 0;
   let reading: Promise<void> | null = null;
+  const listeners: Parameters<DomainNames["onChange"]>[0][] = [];
 
   async function read(): Promise<void> {
     while (changesRead !== changes) {
       const before = changes;
-      domains = await readDomains(store);
+      const next = await readDomains(store);
+      const added = [...next.keys()].filter((name) => !domains.has(name));
+      const removed = [...domains.keys()].filter((name) => !next.has(name));
+      domains = next;
       changesRead = before;
+      if (added.length + removed.length > 0) for (const listener of listeners) listener({ added, removed });
     }
   }
   const upToDate = (): Promise<void> => {
@@ -61,6 +74,7 @@ export function createDomainTable({ store }: { store: Store }): DomainTable {
   });
 
   return {
+    names: { all: () => [...domains.keys()], onChange: (listener) => void listeners.push(listener) },
     covers: (host) => nearestIn(domains, host) !== undefined,
     async nearest(host) {
       if (changesRead !== changes) await upToDate();
@@ -105,11 +119,3 @@ function domainOf({ name, workspace, spec, deletedAt, retired }: Resource): Doma
 }
 
 const textOrNull = (value: unknown): string | null => (typeof value === "string" && value !== "" ? value : null);
-
-function nearestIn(domains: Domains, host: string): Domain | undefined {
-  if (domains.size === 0) return undefined;
-  for (let name = host; ; name = name.slice(name.indexOf(".") + 1)) {
-    const found = domains.get(name);
-    if (found || !name.includes(".")) return found;
-  }
-}

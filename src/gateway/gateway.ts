@@ -155,8 +155,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
 }
 
 /** Whether this is an edge process and its owner serves all requests of this route. */
-const isHandedOn = ({ onward }: GatewayDeps, route: Route): boolean =>
-  onward !== undefined && !((route.to === "workload" || route.to === "label") && isForwardedAtEdge(route.kind));
+function isHandedOn({ onward }: GatewayDeps, route: Route): boolean {
+  if (onward === undefined) return false;
+  if ("kind" in route) return !isForwardedAtEdge(route.kind);
+  return route.to === "management" || route.to === "facade" || route.to === "nothing";
+}
 
 const passOn = (context: ServeContext, down: Downstream): void =>
   void pass(context, down, { node: context.deps.onward ?? "" });
@@ -184,6 +187,7 @@ function drained(context: ServeContext, graceMs: number): Promise<void> {
 /** Some handlers need Node's request and response objects; a trigger's path may lead to any kind. */
 function takesLane(deps: GatewayDeps, route: Route): boolean {
   if ("kind" in route) return deps.handlers?.[route.kind] === undefined;
+  if (route.to === "trigger") return deps.handlers === undefined;
   return route.to === "preview" || route.to === "domain" || route.to === "facade";
 }
 
@@ -261,7 +265,8 @@ async function answerHere(context: ServeContext, down: Downstream, work: () => P
 type HandledRoute = Extract<WorkloadRoute, { to: "workload" | "label" | "trigger" }>;
 
 function mayBeHandled(deps: GatewayDeps, route: Route): route is HandledRoute {
-  return route.to === "trigger" || ("kind" in route && deps.handlers?.[route.kind] !== undefined);
+  if (route.to === "trigger") return deps.handlers !== undefined;
+  return "kind" in route && deps.handlers?.[route.kind] !== undefined;
 }
 
 /** Passes the request to the module that serves this kind, if there is one, by the route or after a lookup. */

@@ -34,6 +34,7 @@ export function handOn(context: ServeContext, down: Downstream, node: string, re
   const { deps, handing, responding } = context;
   const { peers } = deps;
   if (down.handedOn || !peers) throw new GatewayError("NODE_UNAVAILABLE", "The workload is moving to another node.");
+  context.counters.handedOn();
   forward(handing, down, {
     method: down.method,
     head: handedHead(down, requestId),

@@ -3,7 +3,7 @@
 import type { Makers } from "../auth/rights/makers.ts";
 import { hostLabelOf } from "../contract/held-words.ts";
 import { mayEnter } from "../contract/kept-access.ts";
-import { isExpiredToken, previewTokenSlot } from "../contract/preview-tokens.ts";
+import { isExpiredToken, previewTokenSlot, tokenEndOf } from "../contract/preview-tokens.ts";
 import { fixedHeaders } from "../http/header-rules.ts";
 import { kindNamed } from "../kinds/index.ts";
 import type { Clock } from "../lib/time/clock.ts";
@@ -32,6 +32,8 @@ export interface PreviewLookup {
   fallbackOf(domain: Domain): Promise<Resource | null>;
   /** The workload that the preview leads to; `of` is the workload of the sandbox itself. */
   workload(preview: Resource, of: Workload): Workload;
+  /** Until when this token opens the preview, unless something changes; 0 = it does not. */
+  tokenUntilMs(preview: Resource, of: Workload, token: string): Promise<number>;
 }
 
 export interface PreviewLookupDeps extends Pick<Makers, "makerOf"> {
@@ -41,11 +43,20 @@ export interface PreviewLookupDeps extends Pick<Makers, "makerOf"> {
 
 export function createPreviewLookup({ store, clock, makerOf }: PreviewLookupDeps): PreviewLookup {
   const live = (preview: Resource | null): Resource | null =>
-    preview?.kind === "preview" && preview.deletedAt === null && !kindNamed("preview").isOver?.(preview, clock.now())
-      ? preview
-      : null;
+    preview?.kind === "preview" && preview.deletedAt === null && endOf(preview) > clock.now() ? preview : null;
+
+  async function tokenUntilMs(preview: Resource, of: Workload, value: string): Promise<number> {
+    const scope = { workspace: preview.workspace, kind: "previewtoken", parent: preview.uid };
+    const token = await store.resources.get(scope, previewTokenSlot(value));
+    if (token === null || isExpiredToken(token, clock.now())) return 0;
+    const maker = await makerOf(token);
+    const sinceMs = Math.max(of.kept?.sinceMs ?? 0, maker?.sinceMs ?? 0);
+    if (maker === null || !mayEnter(of.kept ?? null, maker.role) || token.createdAt < sinceMs) return 0;
+    return Math.min(tokenEndOf(token), maker.untilMs);
+  }
 
   return {
+    tokenUntilMs,
     async byId(workspace, id) {
       const held = await store.heldWords.holderOf("preview", id);
       const found = held && live(await store.resources.getByUid(held.workspace, held.uid));
@@ -71,16 +82,12 @@ export function createPreviewLookup({ store, clock, makerOf }: PreviewLookupDeps
           public: open,
           requestHeaders: fixedHeaders(requestHeaders),
           responseHeaders: fixedHeaders(responseHeaders),
-          async checkToken(value) {
-            const scope = { workspace: preview.workspace, kind: "previewtoken", parent: preview.uid };
-            const token = await store.resources.get(scope, previewTokenSlot(value));
-            if (token === null || isExpiredToken(token, clock.now())) return false;
-            const maker = await makerOf(token);
-            const sinceMs = Math.max(of.kept?.sinceMs ?? 0, maker?.sinceMs ?? 0);
-            return maker !== null && mayEnter(of.kept ?? null, maker.role) && token.createdAt >= sinceMs;
-          },
+          untilMs: endOf(preview),
+          checkToken: async (value) => (await tokenUntilMs(preview, of, value)) > 0,
         },
       };
     },
   };
 }
+
+const endOf = (preview: Resource): number => kindNamed("preview").endOf?.(preview) ?? Number.POSITIVE_INFINITY;

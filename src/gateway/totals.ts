@@ -13,6 +13,8 @@ export interface Row {
 export interface GatewayTotals {
   rows: readonly Row[];
   errors: readonly (readonly [code: string, count: number])[];
+  /** Requests that went to another process or node, which serves and counts them. */
+  handedOn: number;
   open: OpenNow;
 }
 
@@ -27,13 +29,16 @@ export interface OpenNow {
 }
 
 export const NOTHING_OPEN: OpenNow = { connections: 0, clients: 0, requests: 0 };
+export const NOTHING_COUNTED: GatewayTotals = { rows: [], errors: [], handedOn: 0, open: NOTHING_OPEN };
 
 /** What processes had counted that are gone. */
 export class Sums {
   readonly #rows = new Map<string, Row>();
   readonly #errors = new Map<string, number>();
+  #handedOn = 0;
 
-  add({ rows, errors }: GatewayTotals): void {
+  add({ rows, errors, handedOn }: GatewayTotals): void {
+    this.#handedOn += handedOn;
     for (const row of rows) {
       const key = `${row.kind} ${row.code}`;
       const sum = this.#rows.get(key) ?? { ...row, count: 0, bytesIn: 0, bytesOut: 0, seconds: 0 };
@@ -47,6 +52,7 @@ export class Sums {
   }
 
   sum(): GatewayTotals {
-    return { rows: [...this.#rows.values()], errors: [...this.#errors], open: NOTHING_OPEN };
+    const [rows, errors] = [[...this.#rows.values()], [...this.#errors]];
+    return { rows, errors, handedOn: this.#handedOn, open: NOTHING_OPEN };
   }
 }

@@ -8,13 +8,14 @@ export async function removeOver(
   { store, clock }: Pick<Platform, "store" | "clock">,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const { name, isOver } of KINDS) {
-    if (!isOver) continue;
+  for (const { name, endOf } of KINDS) {
+    if (!endOf) continue;
     for (let after = ""; ; ) {
       const page = await store.resources.listAcrossWorkspaces(name, after, PAGE);
       for (const resource of page) {
         signal.throwIfAborted();
-        if (isOver(resource, clock.now())) await store.resources.delete(resource.workspace, resource.uid);
+        if ((endOf(resource) ?? Number.POSITIVE_INFINITY) <= clock.now())
+          await store.resources.delete(resource.workspace, resource.uid);
       }
       after = page.at(-1)?.uid ?? "";
       if (page.length < PAGE) break;

@@ -68,4 +68,4 @@ export async function lookUp(kind: Kind, scope: ListScope, name: string, deps: P
 }
 
 export const isOver = (kind: Kind, resource: Resource, { clock }: Platform): boolean =>
-  kind.isOver?.(resource, clock.now()) ?? false;
+  (kind.endOf?.(resource) ?? Number.POSITIVE_INFINITY) <= clock.now();

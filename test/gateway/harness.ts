@@ -83,6 +83,7 @@ export function preview(patch: Partial<PreviewRules> = {}): PreviewRules {
     public: true,
     requestHeaders: null,
     responseHeaders: null,
+    untilMs: Number.POSITIVE_INFINITY,
     checkToken: (token) => token === "tok",
     ...patch,
   };

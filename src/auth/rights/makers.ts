@@ -10,7 +10,7 @@ import type { Running } from "../../lib/lifecycle.ts";
 import type { Clock } from "../../lib/time/clock.ts";
 import type { Store } from "../../store/store.ts";
 import type { Authenticator } from "../authenticator.ts";
-import { ENDED, endOf } from "./ends.ts";
+import { ENDED, ENDLESS, endOf } from "./ends.ts";
 
 /** Most cache entries; a full cache is cleared. */
 const CACHE_MAX = 10_000;
@@ -19,6 +19,8 @@ export interface Maker {
   role: Role;
   /** When the maker joined the workspace: credentials made before an earlier removal stay invalid. */
   sinceMs: number;
+  /** When the right ends that the maker used; Infinity = never. */
+  untilMs: number;
 }
 
 interface Made {
@@ -47,7 +49,7 @@ export function createMakers({ store, clock, authenticator }: MakersDeps): Maker
     known.clear();
   });
 
-  async function look({ subject, subjectType }: MadeBy, name: string): Promise<Maker | null> {
+  async function look({ subject, subjectType }: MadeBy, name: string): Promise<Omit<Maker, "untilMs"> | null> {
     const caller = await authenticator.callerNamed(subject, subjectType);
     const membership = caller && (await authenticator.membershipIn(caller, name));
     if (!membership) return null;
@@ -61,11 +63,12 @@ export function createMakers({ store, clock, authenticator }: MakersDeps): Maker
       const by = await madeBy(made, store);
       if (by === null) return UNKNOWN;
       const key = [made.workspace, by.subject, by.right].join("\0");
-      const found = known.get(key);
-      if (found && found.endsAt > clock.now()) return found.maker;
+      const cached = known.get(key);
+      if (cached && cached.endsAt > clock.now()) return cached.maker;
       const readIn = era;
       const endsAt = await endOf(by.right, { store, clock });
-      const maker = endsAt === ENDED ? null : await look(by, made.workspace);
+      const found = endsAt === ENDED ? null : await look(by, made.workspace);
+      const maker = found && { ...found, untilMs: endsAt };
       if (readIn === era && endsAt !== ENDED) {
         if (known.size >= CACHE_MAX) known.clear();
         known.set(key, { maker, endsAt });
@@ -80,7 +83,7 @@ export function createMakers({ store, clock, authenticator }: MakersDeps): Maker
 }
 
 /** The maker of a token that a machine made before makers were recorded. */
-const UNKNOWN: Maker = { role: "admin", sinceMs: 0 };
+const UNKNOWN: Maker = { role: "admin", sinceMs: 0, untilMs: ENDLESS };
 
 async function madeBy({ state, createdBy }: Made, store: Store): Promise<MadeBy | null> {
   if (state.madeBy !== undefined) return state.madeBy as MadeBy;

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import { join } from "node:path";
-import { type GatewayTotals, NOTHING_OPEN } from "../../gateway/totals.ts";
+import { type GatewayTotals, NOTHING_COUNTED, NOTHING_OPEN } from "../../gateway/totals.ts";
 import { ROOT } from "../../lib/root.ts";
 import type { EdgeStart, FromEdge, FromOwner, QuestionName, Served } from "../messages.ts";
 import type { Answers } from "./answers.ts";
@@ -32,9 +32,11 @@ export class EdgeProcess {
   readonly #claims: Claims;
   /** Workloads that the process may have kept. */
   readonly #heard = new Set<string>();
+  /** Whether the process may have kept addresses that are not a workload's own. */
+  #hasAddresses = false;
   readonly #pings = new Map<number, () => void>();
   #lastPing = 0;
-  totals: GatewayTotals = { rows: [], errors: [], open: NOTHING_OPEN };
+  totals: GatewayTotals = NOTHING_COUNTED;
   isServing = false;
   /** When the process last showed that it lives. */
   seenMs = performance.now();
@@ -79,6 +81,12 @@ export class EdgeProcess {
     this.send({ type: "changed", uid });
   }
 
+  /** Tells that addresses may lead elsewhere, if the process has asked for any since it was told last. */
+  addressesChanged(): void {
+    if (this.#hasAddresses) this.send({ type: "addresses" });
+    this.#hasAddresses = false;
+  }
+
   /** Resolves when the process has read everything sent before, or is gone. */
   settled(): Promise<void> {
     if (!this.isServing) return Promise.resolve();
@@ -107,8 +115,10 @@ export class EdgeProcess {
     const { start, onServing, onServed, onLog, onConnection } = this.#options;
     if (message.type === "ask") void this.#answer(message.id, message.name, message.asked);
     else if (message.type === "open") for (const count of message.counts) this.#claims.count(count);
-    else if (message.type === "served") for (const request of message.requests) onServed(request);
-    else if (message.type === "pong") {
+    else if (message.type === "served") {
+      this.totals = message.totals;
+      for (const request of message.requests) onServed(request);
+    } else if (message.type === "pong") {
       this.totals = message.totals;
       this.#pings.get(message.id)?.();
       this.#pings.delete(message.id);
@@ -123,7 +133,13 @@ export class EdgeProcess {
   async #answer<N extends QuestionName>(id: number, name: N, asked: unknown): Promise<void> {
     const { answers, era } = this.#options;
     const readIn = era();
-    const asker = { claims: this.#claims, hears: (uid: string) => void this.#heard.add(uid) };
+    const asker = {
+      claims: this.#claims,
+      hears: (uid: string) => void this.#heard.add(uid),
+      hearsAddresses: () => {
+        this.#hasAddresses = true;
+      },
+    };
     try {
       const value = await (answers[name] as (asked: unknown, by: typeof asker) => Promise<unknown>)(asked, asker);
       this.send({ type: "answer", id, value, fresh: readIn === era() });

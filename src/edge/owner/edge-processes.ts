@@ -30,7 +30,13 @@ const SETTLE_MAX_MS = 100;
 /** Age of numbers that a reader of metrics may get: each of them is asked for by itself. */
 const COUNTED_MS = 50;
 
-export interface EdgeProcessesOptions extends AnswersDeps, Pick<Directory, "claim"> {
+/** Kinds that claim hosts and paths: when one of them changes, an address may lead elsewhere. */
+const ADDRESSED: ReadonlySet<string> = new Set([
+  ...["agent", "application", "function", "job"],
+  ...["customdomain", "preview", "previewtoken"],
+]);
+
+export interface EdgeProcessesOptions extends AnswersDeps, Pick<Directory, "claim" | "customDomains"> {
   count: number;
   log: GatewayLog & { info(fields: object, sentence: string): void };
   registry: Registry;
@@ -85,14 +91,21 @@ export function createEdgeProcesses(options: EdgeProcessesOptions): EdgeProcesse
     options.onChange(({ topic, key }) => {
       era += 1;
       // A workload includes its policies, so a changed policy may change all of them.
-      const uid = topic === "resync" || key.startsWith("policy/") ? null : key.slice(key.indexOf("/") + 1);
-      if (uid === null || topic === "resource") for (const one of processes) one.changed(uid);
+      const kind = key.slice(0, key.indexOf("/"));
+      const isAll = topic === "resync" || kind === "policy";
+      for (const one of processes) {
+        if (isAll || topic === "resource") one.changed(isAll ? null : key.slice(kind.length + 1));
+        if (isAll || topic === "share" || (topic === "resource" && ADDRESSED.has(kind))) one.addressesChanged();
+      }
     }),
     options.onIdentityChange(() => {
       era += 1;
       for (const one of processes) one.send({ type: "identities" });
     }),
   ];
+  options.customDomains.onChange((change) => {
+    for (const one of processes) one.send({ type: "domains", ...change });
+  });
   options.onCertificate((name, credential) => {
     for (const one of processes) one.send({ type: "certificate", name, credential });
   });

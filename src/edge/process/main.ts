@@ -2,16 +2,16 @@
  * An edge process: accepts connections on the server's port, forwards requests to workloads that run, and hands every
  * other request to the owner. It opens no database. It ends when its owner does.
  */
-import { isIP, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { createSecureContext, type SecureContext } from "node:tls";
 import { setFlagsFromString } from "node:v8";
 import { Registry } from "prom-client";
-import { LOOPBACK_DOMAIN } from "../../contract/addresses.ts";
 import { isOwnSandboxPath } from "../../contract/sandbox-own-paths.ts";
 import { isFailure } from "../../gateway/counters.ts";
 import type { GatewayDeps, GatewayLog, OwnEndpoint } from "../../gateway/deps.ts";
 import { createGateway, type Gateway } from "../../gateway/gateway.ts";
-import { NOTHING_OPEN } from "../../gateway/totals.ts";
+import { nearestIn } from "../../gateway/nearest-domain.ts";
+import { NOTHING_COUNTED } from "../../gateway/totals.ts";
 import { createEdge, type Edge } from "../../http/edge.ts";
 import { renewedCertificate } from "../../http/tls/default-certificate.ts";
 import { asNode } from "../../http/tls/tls-server.ts";
@@ -42,12 +42,13 @@ const send = (message: FromEdge): void => {
 export function runEdge(): void {
   const asking = new Asking(send);
   const { ask } = asking;
-  const routes = createRoutes(ask);
+  const routes = createRoutes(ask, systemClock);
   const callers = createCallers(ask, systemClock);
   const leases = createLeases({ ask, routes });
   /** Told to the owner with the counts. */
   const served: Served[] = [];
   const contexts = new Map<string, SecureContext>();
+  const domains = new Map<string, true>();
   let serving: Serving | null = null;
   let renewOwn: (next: Credential) => void = () => {};
   let ending: Promise<void> | null = null;
@@ -55,14 +56,17 @@ export function runEdge(): void {
   const tell = (): void => {
     const counts = leases.takeCounts(performance.now());
     if (counts.length > 0) send({ type: "open", counts });
-    if (served.length > 0) send({ type: "served", requests: served.splice(0) });
+    if (served.length > 0 && serving)
+      send({ type: "served", requests: served.splice(0), totals: serving.gateway.totals() });
   };
   const telling = setInterval(tell, TELL_MS);
 
   async function start(given: EdgeStart): Promise<void> {
     for (const [name, credential] of given.certificates) learn(name, credential);
+    for (const name of given.domains) domains.set(name, true);
     const gateway = createGateway({
       ...gatewayDeps(given, { ...callers, ...routes, ...leases }),
+      isCustomDomain: (host) => nearestIn(domains, host) !== undefined,
       meter: ({ workload: { uid }, durationMs, status, error, clientGone }) =>
         void served.push({ uid, durationMs, isError: isFailure({ status, error, clientGone }) }),
     });
@@ -117,8 +121,14 @@ export function runEdge(): void {
   process.on("message", (message: FromOwner) => {
     if (message.type === "answer" || message.type === "failure") asking.settle(message);
     else if (message.type === "changed") routes.forget(message.uid);
-    else if (message.type === "identities") callers.forget();
-    else if (message.type === "certificate") learn(message.name, message.credential);
+    else if (message.type === "addresses") routes.forgetAddresses();
+    else if (message.type === "identities") {
+      callers.forget();
+      routes.forgetAddresses();
+    } else if (message.type === "domains") {
+      for (const name of message.removed) domains.delete(name);
+      for (const name of message.added) domains.set(name, true);
+    } else if (message.type === "certificate") learn(message.name, message.credential);
     else if (message.type === "ownCertificate") renewOwn(message.credential);
     else if (message.type === "ping")
       send({ type: "pong", id: message.id, totals: serving?.gateway.totals() ?? NOTHING_COUNTED });
@@ -135,8 +145,6 @@ export function runEdge(): void {
   send({ type: "loaded" });
 }
 
-const NOTHING_COUNTED = { rows: [], errors: [], open: NOTHING_OPEN };
-
 /** Resolves when the connection is the owner's. */
 function sendIdle(socket: Socket): Promise<void> {
   detach(socket);
@@ -151,7 +159,7 @@ type Known = Pick<GatewayDeps, "authenticate" | "authorize" | "resolve" | "ready
 function gatewayDeps(
   given: EdgeStart,
   { authenticate, authorize, resolve, ready, dial }: Known,
-): Omit<GatewayDeps, "meter"> {
+): Omit<GatewayDeps, "meter" | "isCustomDomain"> {
   return {
     settings: { ...given.settings, proxies: proxiesOf(given.config) },
     clock: systemClock,
@@ -163,8 +171,6 @@ function gatewayDeps(
       dial: () => dialOwner(given.door),
       replay: () => Promise.reject(new Error("edge processes replay nothing")),
     },
-    // Only the owner knows which domains are whose, so every host that may be one is the owner's to serve.
-    isCustomDomain: (host) => isIP(host) === 0 && host !== LOOPBACK_DOMAIN,
     issuer: () => given.issuer,
     consoleOrigin: () => given.consoleOrigin,
     ...{ authenticate, authorize, resolve, ready, dial },

@@ -49,7 +49,7 @@ export const preview = defineKind({
   }),
   readOnlySpec: ["url", "region"],
   initialStatus: "DEPLOYED",
-  isOver: (resource, nowMs) => (endOf(resource.spec, resource) ?? Number.POSITIVE_INFINITY) <= nowMs,
+  endOf: (resource) => endOf(resource.spec, resource),
   scopeWord: "sandboxes",
   scopes: { list: "sandboxes:get" },
   query: {

@@ -13,6 +13,9 @@ import { requireLiveWorkspace } from "./rows.ts";
 export type Share = ShareRow;
 export type ShareOffer = ShareOfferRow;
 
+/** Topic of shares that end; the key is the uid of the resource. */
+export const SHARE_TOPIC = "share";
+
 /** The borrower that stands for every workspace of an account. */
 export const wholeAccount = (accountId: string): string => `account:${accountId}`;
 
@@ -111,7 +114,8 @@ export function createShares({ database, clock }: { database: Database; clock: C
   };
 }
 
-async function removeIn({ queries }: Transaction, uid: string, target: string): Promise<boolean> {
+async function removeIn({ queries, announce }: Transaction, uid: string, target: string): Promise<boolean> {
+  announce({ topic: SHARE_TOPIC, key: uid });
   const shares = await queries
     .deleteFrom("shares")
     .where("uid", "=", uid)
