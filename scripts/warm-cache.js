@@ -11,6 +11,8 @@ const LOADED = ["main", "operator/up", "app", "node/drivers/local/local-driver",
 rmSync(join(import.meta.dirname, "../versions/current"), { force: true });
 
 try {
+  const { writePack } = await import("./module-pack.js");
+  writePack();
   const { tuneStart } = await import("../bin/tune-start.js");
   tuneStart();
   for (const name of LOADED) await import(`../src/${name}.ts`);

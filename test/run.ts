@@ -2,6 +2,7 @@
  * Runs every test file with Node's own test runner, each in a process of its own (`runner/`). `--help` prints the
  * options (`runner/options.ts`).
  */
+import { execFileSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { provideChromium } from "./browser/install.ts";
@@ -23,6 +24,9 @@ const BROKEN_LIMITS = { ...LIMITS, lingerMs: MINUTE_MS / 2 };
 /** Files at a time. CI has two cores; a third of the time a file waits for processes, timers and the disk. */
 const LANES = 3;
 
+/** Hundreds of processes load the same sources. */
+const PACKED = join(import.meta.dirname, "runner/use-pack.js");
+
 const { long, times, help, repeat, seed, parts } = optionsOrExit();
 if (help) {
   console.log(USAGE);
@@ -38,6 +42,7 @@ if (files.length === 0) {
   process.exit(1);
 }
 
+execFileSync(process.execPath, [join(import.meta.dirname, "../scripts/module-pack.js")]);
 const aborted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => aborted.abort());
 
@@ -67,7 +72,7 @@ async function runRound(): Promise<Outcome[]> {
       files,
       lanes: LANES,
       limits: seed === undefined ? (long ? LONG_LIMITS : LIMITS) : BROKEN_LIMITS,
-      preload: seed === undefined ? [] : [join(import.meta.dirname, "runner/break.ts")],
+      preload: [PACKED, ...(seed === undefined ? [] : [join(import.meta.dirname, "runner/break.ts")])],
       print: console.log,
       signal: aborted.signal,
       env: {

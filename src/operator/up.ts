@@ -1,7 +1,5 @@
 /** `berth up`: argv → configuration → app → signal → stop. Loads nothing that a server does not need. */
 import { join } from "node:path";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import pino, { type Logger } from "pino";
 import type { App } from "../app.ts";
 import { type Config, consoleBaseOf, describeConfig, loadConfig, onStopOf } from "../config.ts";
@@ -11,6 +9,7 @@ import type { TakenPort } from "../lib/network/held-port.ts";
 import { isEveryAddress } from "../lib/network/own-address.ts";
 import { leaveNote, type ProcessIdentity, ROTATE_SIGNAL, takeWish } from "../lib/process-note.ts";
 import { ROOT } from "../lib/root.ts";
+import { settleMemory } from "../lib/settle-memory.ts";
 import { terminalLog } from "../lib/terminal-log.ts";
 import { toIso } from "../lib/time/clock.ts";
 import { AUTHORITY_FILE, authorityFingerprint } from "../lib/x509/own-authority.ts";
@@ -114,20 +113,6 @@ async function serveUntilStopped({
   const left = await leftBehind(config, onStop);
   if (left !== null) console.error(left);
   return null;
-}
-
-/** Time until the parts opened in the background are open too. */
-const SETTLE_MS = 1500;
-
-/**
- * The launcher keeps V8's young generation small while the program loads; from now on it may grow. Garbage from loading
- * is collected once and its memory returned to the system, which V8 itself does only under pressure.
- */
-function settleMemory(): void {
-  setFlagsFromString("--semi-space-growth-factor=2");
-  setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as (options: Record<string, string>) => void;
-  setTimeout(() => collect({ type: "major", execution: "sync", flavor: "last-resort" }), SETTLE_MS).unref();
 }
 
 /**

@@ -4,7 +4,6 @@
  */
 import type { Socket } from "node:net";
 import { createSecureContext, type SecureContext } from "node:tls";
-import { setFlagsFromString } from "node:v8";
 import { Registry } from "prom-client";
 import { isOwnSandboxPath } from "../../contract/sandbox-own-paths.ts";
 import { isFailure } from "../../gateway/counters.ts";
@@ -17,6 +16,7 @@ import { renewedCertificate } from "../../http/tls/default-certificate.ts";
 import { asNode } from "../../http/tls/tls-server.ts";
 import { detach } from "../../lib/network/held-port.ts";
 import { proxiesOf } from "../../lib/schemas/tls-settings.ts";
+import { settleMemory } from "../../lib/settle-memory.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import type { Credential } from "../../lib/x509/certificate.ts";
 import { type EdgeStart, type FromEdge, type FromOwner, OWNER, PORT_FD, type Served } from "../messages.ts";
@@ -141,7 +141,7 @@ export function runEdge(): void {
   });
   // A terminal and a service manager send these to every process of the server. The owner says when to stop.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
-  setFlagsFromString("--semi-space-growth-factor=2"); // small while the program loaded; see bin/tune-start.js
+  settleMemory();
   send({ type: "loaded" });
 }
 

@@ -6,13 +6,16 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { runBerth } from "../../berth-process.ts";
 
-/** Prints the package or folder of every module that is loaded. */
-const LISTING = `import { registerHooks } from "node:module";
+/** Prints the package or folder of every module that is loaded. Hooks that are registered last are asked first. */
+const LISTING = `import module from "node:module";
 const loaded = new Set();
-registerHooks({ load(url, context, next) {
+const { registerHooks } = module;
+const list = () => registerHooks({ load(url, context, next) {
   loaded.add(/node_modules\\/(?:@[^/]+\\/)?[^/]+|\\/src\\/[^/]+/.exec(url)?.[0] ?? "");
   return next(url, context);
 } });
+module.registerHooks = (hooks) => { registerHooks(hooks); list(); };
+list();
 process.on("exit", () => {
   if (process.moduleLoadList.some((name) => name.endsWith("undici/undici"))) loaded.add("fetch");
   console.error("loaded " + [...loaded].join(" "));

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 
-const APP = join(import.meta.dirname, "../src/app.ts");
+const APP = join(import.meta.dirname, "../../src/app.ts");
 /** Built-in modules that are large and belong to what only some requests need. */
 const LARGE = ["internal/deps/undici/undici"];
 
