@@ -8,6 +8,7 @@ import { createModelHandler } from "../../src/composition/model-handler.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
 import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
+import { createOutbound } from "../../src/lib/network/outbound-http.ts";
 import { NO_PROXIES } from "../../src/lib/network/proxies.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { createModelGateway } from "../../src/models/model-gateway.ts";
@@ -44,6 +45,7 @@ const models = createModelGateway({
   priceBook: createModelPriceBook(),
   clock: systemClock,
   log: console,
+  outbound: createOutbound({ privateAddresses: true }),
   privateAddresses: true,
   place: null,
   brand: "service",

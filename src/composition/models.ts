@@ -5,6 +5,7 @@ import type { Config } from "../config.ts";
 import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
 import type { Place } from "../contract/placement.ts";
 import { Stack } from "../lib/lifecycle.ts";
+import { createOutbound } from "../lib/network/outbound-http.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { Meter } from "../metering/meter.ts";
 import { startTokenMeter } from "../metering/model-tokens.ts";
@@ -44,6 +45,7 @@ export async function startModels(parts: ModelParts): Promise<ModelGateway> {
   const gateway = stack.add(
     createModelGateway({
       ...{ resolveModel, usage, priceBook, clock, log, privateAddresses },
+      outbound: stack.add(createOutbound({ privateAddresses })),
       ended: metrics.ended,
       budget: createTokenBudget({ state, clock }),
       place,

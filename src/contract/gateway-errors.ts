@@ -101,6 +101,13 @@ export const GATEWAY_ERRORS = {
     action: "Read the policies named in the workload's spec.policies.",
     doNot: RESEND,
   },
+  GUARDRAIL_UNAVAILABLE: {
+    status: 503,
+    retryable: true,
+    message: "The webhook of the model's guardrails did not decide.",
+    action: "Check that spec.guardrails.webhook.url answers in time; onFailure decides what happens when it does not.",
+    doNot: HAMMER,
+  },
   RATE_LIMITED: {
     status: 429,
     retryable: true,

@@ -14,6 +14,8 @@ import {
 } from "./body-pipes.ts";
 import type { OpenedBody } from "./exchange.ts";
 import { frontEventPipe, frontJsonPipe } from "./front-pipes.ts";
+import { redactedEventPipe, redactedJsonPipe, refusedPipe } from "./guardrails/answer-pipes.ts";
+import type { AnswerGuard } from "./guardrails/guard.ts";
 import type { AnswerContext } from "./providers/chat-translation.ts";
 import type { StreamFailure } from "./providers/dialect.ts";
 import { passedFields } from "./upstream-headers.ts";
@@ -30,6 +32,8 @@ export interface OpenContext extends AnswerContext {
   down: Downstream;
   /** Header fields of the platform's own. */
   labels: string[];
+  /** Null when no guardrail is about answers. */
+  guard: AnswerGuard | null;
 }
 
 export function openAnswer(status: number, headers: string[], context: OpenContext): OpenedBody {
@@ -40,9 +44,13 @@ export function openAnswer(status: number, headers: string[], context: OpenConte
   const bodiless = request.method === "HEAD" || status === 204 || status === 304;
   const length = fieldOf(headers, "content-encoding") === undefined ? fieldOf(headers, "content-length") : undefined;
   const isShort = length !== undefined && Number(length) <= WHOLE_MAX_BYTES;
+  const guard = status >= 400 || bodiless ? null : context.guard;
+  const pipe = pipeFor(status, type, events, context, meter);
+  const inspect = guard?.inspect ?? null;
   return {
-    pipe: pipeFor(status, type, events, context, meter),
-    sent: events ? "events" : translated || isShort ? "whole" : "chunks",
+    pipe: guard ? guardedPipe(pipe, guard, type, events) : pipe,
+    inspect: inspect && ((whole) => inspect(whole, events)),
+    sent: inspect ? "whole" : events ? "events" : translated || guard || isShort ? "whole" : "chunks",
     writeHead(bytes) {
       const fields = passedFields(headers, translated ? TRANSLATED_DROP : NOTHING_DROP, labels);
       if (translated) fields.push("Content-Type", events ? EVENT_STREAM : "application/json");
@@ -56,6 +64,12 @@ export function openAnswer(status: number, headers: string[], context: OpenConte
 
 const NOTHING_DROP: ReadonlySet<string> = new Set();
 const TRANSLATED_DROP: ReadonlySet<string> = new Set(["content-type"]);
+
+function guardedPipe(pipe: BodyPipe, { patterns }: AnswerGuard, type: string, events: boolean): BodyPipe {
+  if (!events && !type.includes("json")) return refusedPipe;
+  if (patterns.length === 0) return pipe;
+  return events ? redactedEventPipe(pipe, patterns) : redactedJsonPipe(pipe, patterns);
+}
 
 function pipeFor(status: number, type: string, events: boolean, context: OpenContext, meter: UsageMeter): BodyPipe {
   const { request, model, nowMs } = context;

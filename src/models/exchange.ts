@@ -12,6 +12,7 @@ import type { Downstream } from "../http/downstream.ts";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
 import { fieldOf } from "./answer-fields.ts";
 import type { BodyPipe } from "./body-pipes.ts";
+import { HELD_ANSWER_MAX_BYTES, tooLong } from "./guardrails/answer-pipes.ts";
 import type { AnswerSink, RunningCall } from "./provider-call.ts";
 import type { UpstreamRequest } from "./upstream-request.ts";
 import { AnswerTimeout, type Upstream } from "./upstreams.ts";
@@ -41,6 +42,8 @@ export interface ExchangeJudge {
 
 export interface OpenedBody {
   pipe: BodyPipe;
+  /** Decides about the whole answer, which is `sent` whole, before the caller gets any of it; null for most answers. */
+  inspect: ((whole: Buffer) => Promise<Buffer>) | null;
   /** A whole answer goes out in one piece; chunks go out as they come; of events the head goes out at once. */
   sent: "whole" | "chunks" | "events";
   /** The length is given when it is known. */
@@ -83,6 +86,7 @@ export class ModelExchange implements AnswerSink, Sweepable {
   #collectedBytes = 0;
   #body: OpenedBody | null = null;
   #held: (Buffer | string)[] = [];
+  #heldBytes = 0;
   #headWritten = false;
   #decoder: Transform | null = null;
   #almostDone = false;
@@ -208,6 +212,8 @@ export class ModelExchange implements AnswerSink, Sweepable {
     }
     if (this.#body?.sent === "whole") {
       this.#held.push(out);
+      this.#heldBytes += out.length;
+      if (this.#body.inspect && this.#heldBytes > HELD_ANSWER_MAX_BYTES) this.#giveUp(tooLong());
       return;
     }
     this.#writeHead(null);
@@ -235,6 +241,22 @@ export class ModelExchange implements AnswerSink, Sweepable {
       this.#break(error);
       return;
     }
+    const inspect = this.#body?.inspect ?? null;
+    if (inspect === null) this.#complete();
+    else void this.#inspect(inspect);
+  }
+
+  async #inspect(inspect: NonNullable<OpenedBody["inspect"]>): Promise<void> {
+    try {
+      this.#held = [await inspect(Buffer.concat(this.#held.map(bytesOf)))];
+    } catch (error) {
+      if (this.#mode !== "over") this.#break(error);
+      return;
+    }
+    if (this.#mode !== "over") this.#complete();
+  }
+
+  #complete(): void {
     const settled = this.#judge.complete();
     if (settled) void settled.then(() => this.#deliver());
     else this.#deliver();

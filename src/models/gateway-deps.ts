@@ -1,4 +1,5 @@
 import type { Place } from "../contract/placement.ts";
+import type { Outbound } from "../lib/network/outbound-http.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { EndedRequest } from "../metering/resource-metrics/recorder.ts";
 import type { ResolvedModel } from "./model-records.ts";
@@ -27,6 +28,8 @@ export interface ModelGatewayDeps {
     warn(fields: Record<string, unknown>, message: string): void;
     error(fields: Record<string, unknown>, message: string): void;
   };
+  /** HTTP to addresses that tenants name: webhooks of guardrails. */
+  outbound: Pick<Outbound, "request">;
   /** Whether connections may lead to private addresses. Link-local ones never are. */
   privateAddresses: boolean;
   /** Null when the platform does not know where it runs. */

@@ -76,6 +76,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
       () => deps.clock.now(),
       (uid, forMs) => deps.log.warn({ uid, forMs }, "a model failed and is left out of its balances for a while"),
     ),
+    webhooks: { outbound: deps.outbound, clock: deps.clock, brandWords: brandWords(deps.brand), log: deps.log },
     redactedLabels: (count) => headerNames.redacted.flatMap((name) => [name, String(count)]),
     cacheLabels: ({ found }) => cacheLabels(found, deps.clock.now(), headerNames),
   };

@@ -4,6 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { GATEWAY_ERRORS, GatewayError } from "../contract/gateway-errors.ts";
+import type { GuardrailRules } from "../contract/model-guardrails.ts";
 import type { Downstream } from "../http/downstream.ts";
 import { admitRequest } from "./admission.ts";
 import { type AnswerCache, AnswerRecorder, type CacheUse, keptUpstream, useCache } from "./answer-cache.ts";
@@ -12,7 +13,8 @@ import type { Visit } from "./balance/health.ts";
 import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
 import { type ExchangeJudge, type ExchangeResult, ModelExchange, type OpenedBody } from "./exchange.ts";
 import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
-import { redact } from "./guardrails/redaction.ts";
+import { type AnswerGuard, Guard } from "./guardrails/guard.ts";
+import type { WebhookDeps } from "./guardrails/webhook.ts";
 import type { ModelTarget, ResolvedModel } from "./model-records.ts";
 import type { ModelUsage } from "./model-usage.ts";
 import { costNanoUsd } from "./price-book.ts";
@@ -36,6 +38,8 @@ export interface PassageEngine {
   cache: AnswerCache;
   /** The field that says how the cache was used. */
   cacheLabels(use: CacheUse): string[];
+  /** Asks the webhooks of guardrails. */
+  webhooks: WebhookDeps;
   /** The field that says how many parts of the request were replaced. */
   redactedLabels(count: number): string[];
 }
@@ -73,6 +77,7 @@ interface Attempt {
   /** Null for a model, or a request, without a cache. */
   cached: CacheUse | null;
   recorder: AnswerRecorder | null;
+  guard: AnswerGuard | null;
 }
 
 type Metered = Pick<Attempt, "call" | "candidate" | "reservation"> & Partial<Pick<Attempt, "cached">>;
@@ -94,6 +99,7 @@ export class Passage {
   #asked: ResolvedModel | null = null;
   #recorded = false;
   #redactions = 0;
+  #guard: Guard | null = null;
   /** Of the asked model's policies, where several models share its requests. */
   #reservation: Reservation | null = null;
 
@@ -142,7 +148,9 @@ export class Passage {
     this.#asked ??= candidate.resolved;
     try {
       const provider = this.#engine.upstreamOf(candidate);
-      const passed = this.#redacted(asked, candidate);
+      const rules = this.#rulesFor(candidate);
+      const passed = rules.length === 0 ? asked : await this.#guarded(asked, rules);
+      const guard = this.#guard?.answer(passed, rules) ?? null;
       const request = upstreamRequest(passed, candidate, provider.basePath);
       const call = request.front?.call ?? passed;
       if (candidate.resolved.policies.length > 0) reservation = await this.#admit(call, candidate);
@@ -153,7 +161,8 @@ export class Passage {
         : (recorder?.record(provider) ?? provider);
       for (let number = 1; ; number += 1) {
         const meter = new UsageMeter(request.dialect);
-        const attempt = { call, candidate, upstream, request, turn, number, meter, reservation, cached, recorder };
+        const answered = { meter, reservation, cached, recorder, guard };
+        const attempt: Attempt = { call, candidate, upstream, request, turn, number, ...answered };
         const failed = await this.#send(attempt);
         if (!failed) return null;
         const verdict = this.#judge(attempt, failed.collected, isHopeless(failed.error));
@@ -165,7 +174,8 @@ export class Passage {
         }
       }
     } catch (error) {
-      if (error instanceof GatewayError && NOT_ASKED.has(error.code)) return error;
+      // Who was recorded was asked: a guardrail that refuses an answer does not lead to another model.
+      if (error instanceof GatewayError && NOT_ASKED.has(error.code) && !this.#recorded) return error;
       throw error;
     } finally {
       // Attempts that used tokens have already settled; the rest of the reservation is released.
@@ -174,13 +184,21 @@ export class Passage {
   }
 
   /** The rules of the asked model hold for its fallbacks, too. */
-  #redacted(call: ClientCall, { resolved }: UpstreamCandidate): ClientCall {
+  #rulesFor({ resolved }: UpstreamCandidate): readonly GuardrailRules[] {
     const first = this.#asked ?? resolved;
-    if (!first.guardrails && !resolved.guardrails) return call;
-    const rules = [...(first.guardrails ?? []), ...(first === resolved ? [] : (resolved.guardrails ?? []))];
-    const redacted = redact(call, rules);
-    this.#redactions = redacted.count;
-    return redacted.call;
+    if (!first.guardrails && !resolved.guardrails) return NO_RULES;
+    return [...new Set([...(first.guardrails ?? []), ...(resolved.guardrails ?? [])])];
+  }
+
+  async #guarded(asked: ClientCall, rules: readonly GuardrailRules[]): Promise<ClientCall> {
+    const { requestId, workspace, model, subject } = this.#target;
+    const session = this.#engine.sessionOf(this.#down);
+    this.#guard ??= new Guard(this.#engine.webhooks, ({ path }) => ({
+      ...{ requestId, workspace, model, path, subject, session },
+    }));
+    const { call, redactions } = await this.#guard.request(asked, rules);
+    this.#redactions = redactions;
+    return call;
   }
 
   /** Checks the policies of the asked model once, whichever models then serve the request. */
@@ -268,7 +286,7 @@ export class Passage {
 
   #judgeOf(attempt: Attempt): ExchangeJudge {
     const { labelsOf, cacheLabels, redactedLabels, cache, deps } = this.#engine;
-    const { candidate, request, meter, cached, recorder, turn } = attempt;
+    const { candidate, request, meter, cached, recorder, turn, guard } = attempt;
     const askedAtMs = deps.clock.now();
     return {
       collects: (status, headers) => {
@@ -293,7 +311,7 @@ export class Passage {
           request,
           meter,
           down: this.#down,
-          labels,
+          ...{ labels, guard },
           model: candidate.model,
           nowMs: deps.clock.now(),
         });
@@ -401,6 +419,8 @@ export class Passage {
     }
   }
 }
+
+const NO_RULES: readonly GuardrailRules[] = [];
 
 /** Characters of a request's fingerprint: enough to tell apart what one session asks. */
 const FINGERPRINT_LENGTH = 16;

@@ -50,7 +50,8 @@ export function createStoredModels(store: Store): StoredModels {
     if (!home) return null;
     const prices = modelPrices.safeParse(spec.prices);
     const cache = modelCache.safeParse(spec.cache);
-    const guardrails = modelGuardrails.safeParse(spec.guardrails ?? {});
+    const { guardrails: rules } = withSecrets(resource, store);
+    const guardrails = modelGuardrails.safeParse(rules ?? {});
     // Rules that cannot be read must not be rules that do not hold.
     if (!guardrails.success)
       throw new GatewayError(
@@ -65,7 +66,7 @@ export function createStoredModels(store: Store): StoredModels {
       policies: policies.map(policyOf),
       ...(prices.success ? { prices: prices.data } : {}),
       ...(cache.success ? { cache: cache.data } : {}),
-      ...(spec.guardrails ? { guardrails: [guardrails.data] } : {}),
+      ...(rules ? { guardrails: [guardrails.data] } : {}),
       ...(balance.success ? { balance: balance.data } : {}),
     };
   }
@@ -88,9 +89,15 @@ export function createStoredModels(store: Store): StoredModels {
   };
 }
 
-export function connectionOf(resource: Resource, store: Store): ProviderConnection {
+/** The spec with its secrets in the clear. */
+function withSecrets(resource: Resource, store: Store): Resource["spec"] {
   const { spec } = structuredClone({ spec: resource.spec });
-  restoreSecrets({ spec }, kindNamed(CONNECTION).secrets, store.resources.secretsOf(resource));
+  restoreSecrets({ spec }, kindNamed(resource.kind).secrets, store.resources.secretsOf(resource));
+  return spec;
+}
+
+export function connectionOf(resource: Resource, store: Store): ProviderConnection {
+  const spec = withSecrets(resource, store);
   return {
     name: resource.name,
     integration: String(spec.integration),

@@ -2,8 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MASK } from "../../src/contract/secret-fields.ts";
+import { verifyWebhook } from "../../src/lib/network/webhook-signature.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { onEachDatabase } from "../each-platform.ts";
 import { makeUser } from "../identities.ts";
+import { sendJson, startUpstream } from "../models/upstream-server.ts";
 
 await onEachDatabase("models, policies and connections", ({ call, make, store, url }) => {
   test("a connection never shows its secrets, whoever asks", async () => {
@@ -62,6 +65,46 @@ await onEachDatabase("models, policies and connections", ({ call, make, store, u
     const policy = { metadata: { name: "mine" }, spec: { type: "maxToken", maxTokens: { total: 1 } } };
     assert.equal((await call("POST", "/policies", { body: policy, key })).status, 403);
     assert.equal((await call("GET", "/policies", { key })).status, 200);
+  });
+
+  test("only an admin chooses the webhook of guardrails; its secret is masked, and signs what the webhook gets", async () => {
+    const secret = "a secret of the webhook";
+    await using hook = await startUpstream((request, res) => {
+      const header = (name: string): string => String(request.headers[name]);
+      const given = { signature: header("x-service-signature"), timestamp: header("x-service-timestamp") };
+      const isOurs = verifyWebhook(secret, request.body, given, systemClock.now());
+      sendJson(res, { action: "refuse", message: isOurs ? "signed" : "not signed" });
+    });
+    const accountId = (await store().people.listAccountsAcrossUsers())[0]?.id ?? "";
+    const { key } = await makeUser(store(), accountId, "member", { main: "member" });
+    const runtime = { type: "mock", model: "echo" };
+    const guardrails = (url: string) => ({ webhook: { url, secret } });
+    const made = await make("/models", "hooked", { runtime, guardrails: guardrails(hook.baseUrl) });
+    assert.deepEqual(made.spec.guardrails, { webhook: { url: hook.baseUrl, secret: MASK } });
+    const shown = await call("GET", "/models/hooked?show_secrets=true");
+    assert.doesNotMatch(JSON.stringify(shown.body), /a secret of/);
+    assert.equal((await call("PUT", "/models/hooked", { body: made })).status, 200);
+    const asked = await fetch(`${url()}/main/models/hooked/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ messages: [{ role: "user", content: "hi" }] }),
+    });
+    assert.equal(asked.status, 403);
+    assert.match(await asked.text(), /refused the request: signed/);
+
+    const moved = { ...made, spec: { ...made.spec, guardrails: guardrails("https://elsewhere.example/") } };
+    const refused = await call("PUT", "/models/hooked", { body: moved, key });
+    assert.equal(refused.status, 403);
+    assert.match(refused.body.message, /an admin has to choose it/);
+    const own = { metadata: { name: "own" }, spec: { runtime, guardrails: guardrails(hook.baseUrl) } };
+    assert.equal((await call("POST", "/models", { body: own, key })).status, 403);
+    const kept = { ...made, spec: { ...made.spec, enabled: false } };
+    assert.equal((await call("PUT", "/models/hooked", { body: kept, key })).status, 200);
+    for (const address of ["ftp://x.example", "http://u:p@x.example", "nowhere"])
+      assert.equal(
+        (await call("POST", "/models", { body: { ...own, spec: { guardrails: guardrails(address) } } })).status,
+        400,
+      );
   });
 
   test("a model is in service at once, and what it names stays while it does", async () => {

@@ -10,6 +10,7 @@ import type { ModelPrices } from "../../src/contract/model-prices.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
 import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
+import { createOutbound } from "../../src/lib/network/outbound-http.ts";
 import { NO_PROXIES } from "../../src/lib/network/proxies.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import type { ModelGatewayDeps } from "../../src/models/gateway-deps.ts";
@@ -76,6 +77,7 @@ async function start(
   const logs: TestGateway["logs"] = [];
   const waiting: { count: number; resolve: (events: ModelUsage[]) => void }[] = [];
   const log = (fields: Record<string, unknown>, message: string) => void logs.push({ fields, message });
+  const outbound = createOutbound({ privateAddresses: true });
   const gateway = createModelGateway({
     resolveModel: (_workspace, name) => resolved.get(name) ?? null,
     usage: {
@@ -89,6 +91,7 @@ async function start(
     priceBook: createModelPriceBook(),
     clock: systemClock,
     log: { debug: () => undefined, warn: log, error: log },
+    outbound,
     privateAddresses: true,
     place: null,
     brand: "service",
@@ -141,6 +144,7 @@ async function start(
       await edge.stop(0);
       await closed;
       await gateway.stop();
+      await outbound.stop();
     },
   };
 }

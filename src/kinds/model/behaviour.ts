@@ -1,5 +1,6 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import type { BalanceRules } from "../../contract/model-balance.ts";
+import type { GuardrailRules } from "../../contract/model-guardrails.ts";
 import type { Behaviour } from "../port.ts";
 import { servedAtOnce } from "../workload/behaviour.ts";
 import { model } from "./kind.ts";
@@ -9,7 +10,10 @@ export const modelBehaviour: Behaviour = {
   prepare({ metadata, spec }, context) {
     spec.enabled ??= true;
     const { call, current, deps } = context;
-    if (call.role !== "admin") keepEndpoint(spec, current?.spec ?? {});
+    if (call.role !== "admin") {
+      keepEndpoint(spec, current?.spec ?? {});
+      keepWebhook(spec, current?.spec ?? {});
+    }
     const balance = spec.balance as BalanceRules | undefined;
     checkOthers((spec.fallbacks ?? []) as string[], (index) => `spec.fallbacks[${index}]`, metadata.name);
     const members = (balance?.models ?? []).map(({ name }) => name);
@@ -36,6 +40,19 @@ function keepEndpoint(spec: Record<string, unknown>, before: Record<string, unkn
     "spec.runtime.endpointName is where the key of the connection is sent: an admin has to choose it.",
   );
 }
+
+/** Only an admin chooses the webhook: it gets what callers of the model write and read. */
+function keepWebhook(spec: Record<string, unknown>, before: Record<string, unknown>): void {
+  const url = webhookOf(spec);
+  if (url === undefined || url === webhookOf(before)) return;
+  throw new PlatformError(
+    "forbidden",
+    "spec.guardrails.webhook.url is where requests and answers are sent: an admin has to choose it.",
+  );
+}
+
+const webhookOf = ({ guardrails }: Record<string, unknown>): string | undefined =>
+  (guardrails as GuardrailRules | undefined)?.webhook?.url;
 
 const endpointOf = ({ runtime }: Record<string, unknown>): unknown =>
   (runtime as { endpointName?: unknown } | undefined)?.endpointName;

@@ -41,13 +41,16 @@ export const model = defineKind({
     balance: modelBalance
       .optional()
       .describe("Divides requests between this model and others, and leaves out those that fail."),
-    guardrails: modelGuardrails.optional().describe("What requests must not carry to the provider."),
+    guardrails: modelGuardrails
+      .optional()
+      .describe("What requests and answers must not carry, and a webhook that is asked about them."),
     cache: modelCache.optional().describe("Answers are kept in memory, for requests that are byte for byte the same."),
     prices: modelPrices
       .optional()
       .describe("What the provider charges, in USD per million tokens; default the price book's."),
     sandbox: z.boolean().optional(),
   }),
+  secrets: ["spec.guardrails.webhook.secret"],
   references: [
     workload.policies,
     workload.connections,

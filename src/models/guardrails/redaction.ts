@@ -1,6 +1,6 @@
 /**
- * Replaces what a model's guardrails name in the strings of a request, before the provider, the cache or a fallback
- * sees the request. All else of the body stays byte for byte. A body that cannot be read as JSON is refused: redaction
+ * Replaces what a model's guardrails name in the strings of a JSON text: of a request before the provider, the cache or
+ * a fallback sees the request, of an answer before the caller sees the answer. All else of the body stays byte for byte. A body that cannot be read as JSON is refused: redaction
  * that silently does not happen is worse than none.
  */
 import { GatewayError } from "../../contract/gateway-errors.ts";
@@ -27,7 +27,12 @@ export function redact(call: ClientCall, all: readonly GuardrailRules[]): Redact
   const patterns = patternsOf(all);
   if (patterns.length === 0 || call.body.length === 0) return { call, count: 0 };
   if (!call.members) throw refused("only JSON bodies can be redacted; forms and files cannot");
-  const { body } = call;
+  const { body, count } = redactJson(call.body, patterns);
+  return { call: count === 0 ? call : withBody(call, body), count };
+}
+
+/** Every byte outside of the replaced strings stays as it is. */
+export function redactJson(body: Buffer, patterns: readonly Pattern[]): { body: Buffer; count: number } {
   const parts: Buffer[] = [];
   let kept = 0;
   let count = 0;
@@ -37,18 +42,17 @@ export function redact(call: ClientCall, all: readonly GuardrailRules[]): Redact
     searched += end - start;
     if (searched > SEARCHED_MAX_BYTES)
       throw refused(`more than ${SEARCHED_MAX_BYTES} bytes of text cannot be redacted`);
-    const found = without(textOf(body, start, end), patterns);
+    const found = redactText(textOf(body, start, end), patterns);
     if (found.count === 0) return;
     count += found.count;
     parts.push(body.subarray(kept, start), Buffer.from(JSON.stringify(found.text).slice(1, -1)));
     kept = end;
   });
-  if (count === 0) return { call, count };
-  return { call: withBody(call, Buffer.concat([...parts, body.subarray(kept)])), count };
+  return { body: count === 0 ? body : Buffer.concat([...parts, body.subarray(kept)]), count };
 }
 
 const refused = (why: string): GatewayError =>
-  new GatewayError("POLICY_VIOLATION", `spec.guardrails of the model refuses the request: ${why}.`);
+  new GatewayError("POLICY_VIOLATION", `spec.guardrails of the model refuses this: ${why}.`);
 
 function textOf(body: Buffer, start: number, end: number): string {
   const raw = body.toString("utf8", start, end);
@@ -62,12 +66,18 @@ function textOf(body: Buffer, start: number, end: number): string {
 
 /** An image or a file: base64 throughout, or a data URL with it. Text has other characters before long. */
 function isBlob(body: Buffer, start: number, end: number): boolean {
-  if (end - start < BLOB_MIN_BYTES) return false;
-  const look = body.toString("latin1", start, Math.min(end, start + BLOB_LOOK_BYTES));
+  return (
+    end - start >= BLOB_MIN_BYTES && isBlobText(body.toString("latin1", start, Math.min(end, start + BLOB_LOOK_BYTES)))
+  );
+}
+
+export function isBlobText(text: string): boolean {
+  if (text.length < BLOB_MIN_BYTES) return false;
+  const look = text.slice(0, BLOB_LOOK_BYTES);
   return /^(?:data:[\w.+/-]{1,100};base64,)?[A-Za-z0-9+/=_-]+$/.test(look) && !/^\d+$/.test(look);
 }
 
-function without(text: string, patterns: readonly Pattern[]): Replaced {
+export function redactText(text: string, patterns: readonly Pattern[]): Replaced {
   let count = 0;
   let left = text;
   for (const pattern of patterns) {
@@ -80,6 +90,10 @@ function without(text: string, patterns: readonly Pattern[]): Replaced {
 
 /** Rules are read once and used many times. */
 const wordPatterns = new WeakMap<GuardrailRules, Pattern | null>();
+
+/** What is looked for in answers: only the rules that say so. */
+export const answerPatternsOf = (all: readonly GuardrailRules[]): Pattern[] =>
+  patternsOf(all.filter(({ redact: rules }) => rules?.answers));
 
 function patternsOf(all: readonly GuardrailRules[]): Pattern[] {
   const found = new Set<Pattern>();

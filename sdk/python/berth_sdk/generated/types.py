@@ -1494,7 +1494,7 @@ class ModelInputSpec(TypedDict):
     runtime: NotRequired[ModelInputSpecRuntime]
     #: Divides requests between this model and others, and leaves out those that fail.
     balance: NotRequired[ModelInputSpecBalance]
-    #: What requests must not carry to the provider.
+    #: What requests and answers must not carry, and a webhook that is asked about them.
     guardrails: NotRequired[ModelInputSpecGuardrails]
     #: Answers are kept in memory, for requests that are byte for byte the same.
     cache: NotRequired[ModelInputSpecCache]
@@ -1533,6 +1533,8 @@ class ModelInputSpecFlavors(TypedDict):
 class ModelInputSpecGuardrails(TypedDict):
     #: Parts of a request that are replaced before the provider is asked.
     redact: NotRequired[ModelInputSpecGuardrailsRedact]
+    #: An address that allows, refuses or replaces requests and answers.
+    webhook: NotRequired[ModelInputSpecGuardrailsWebhook]
 
 
 class ModelInputSpecGuardrailsRedact(TypedDict):
@@ -1540,6 +1542,21 @@ class ModelInputSpecGuardrailsRedact(TypedDict):
     patterns: NotRequired[List[Literal["email", "card", "iban", "ipv4", "us-ssn", "api-key"]]]
     #: Words that are replaced by `[REDACTED]`, in any case.
     words: NotRequired[List[str]]
+    #: Answers are redacted too, streams included. Default false.
+    answers: NotRequired[bool]
+
+
+class ModelInputSpecGuardrailsWebhook(TypedDict):
+    #: Gets a signed POST. Only an admin sets or changes it, because it receives what callers write.
+    url: str
+    #: Key of the signature. Masked in every answer.
+    secret: str
+    #: `request`: asked before the provider. `response`: asked before the caller gets the answer. Default both.
+    events: NotRequired[List[Literal["request", "response"]]]
+    #: Milliseconds until a webhook that does not answer has failed. Default 5000.
+    timeoutMs: NotRequired[float]
+    #: What happens when the webhook fails: the request is refused (the default) or goes on.
+    onFailure: NotRequired[Literal["refuse", "allow"]]
 
 
 class ModelInputSpecPrices(TypedDict):

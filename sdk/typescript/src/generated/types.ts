@@ -3165,7 +3165,7 @@ export interface ModelInput {
         weight?: number | undefined;
       }[];
     } | undefined;
-    /** What requests must not carry to the provider. */
+    /** What requests and answers must not carry, and a webhook that is asked about them. */
     guardrails?: {
       /** Parts of a request that are replaced before the provider is asked. */
       redact?: {
@@ -3173,6 +3173,21 @@ export interface ModelInput {
         patterns?: ("email" | "card" | "iban" | "ipv4" | "us-ssn" | "api-key")[] | undefined;
         /** Words that are replaced by `[REDACTED]`, in any case. */
         words?: string[] | undefined;
+        /** Answers are redacted too, streams included. Default false. */
+        answers?: boolean | undefined;
+      } | undefined;
+      /** An address that allows, refuses or replaces requests and answers. */
+      webhook?: {
+        /** Gets a signed POST. Only an admin sets or changes it, because it receives what callers write. */
+        url: string;
+        /** Key of the signature. Masked in every answer. */
+        secret: string;
+        /** `request`: asked before the provider. `response`: asked before the caller gets the answer. Default both. */
+        events?: ("request" | "response")[] | undefined;
+        /** Milliseconds until a webhook that does not answer has failed. Default 5000. */
+        timeoutMs?: number | undefined;
+        /** What happens when the webhook fails: the request is refused (the default) or goes on. */
+        onFailure?: "refuse" | "allow" | undefined;
       } | undefined;
     } | undefined;
     /** Answers are kept in memory, for requests that are byte for byte the same. */
@@ -3253,7 +3268,7 @@ export interface ModelRecord {
         weight?: number | undefined;
       }[];
     } | undefined;
-    /** What requests must not carry to the provider. */
+    /** What requests and answers must not carry, and a webhook that is asked about them. */
     guardrails?: {
       /** Parts of a request that are replaced before the provider is asked. */
       redact?: {
@@ -3261,6 +3276,21 @@ export interface ModelRecord {
         patterns?: ("email" | "card" | "iban" | "ipv4" | "us-ssn" | "api-key")[] | undefined;
         /** Words that are replaced by `[REDACTED]`, in any case. */
         words?: string[] | undefined;
+        /** Answers are redacted too, streams included. Default false. */
+        answers?: boolean | undefined;
+      } | undefined;
+      /** An address that allows, refuses or replaces requests and answers. */
+      webhook?: {
+        /** Gets a signed POST. Only an admin sets or changes it, because it receives what callers write. */
+        url: string;
+        /** Key of the signature. Masked in every answer. */
+        secret: string;
+        /** `request`: asked before the provider. `response`: asked before the caller gets the answer. Default both. */
+        events?: ("request" | "response")[] | undefined;
+        /** Milliseconds until a webhook that does not answer has failed. Default 5000. */
+        timeoutMs?: number | undefined;
+        /** What happens when the webhook fails: the request is refused (the default) or goes on. */
+        onFailure?: "refuse" | "allow" | undefined;
       } | undefined;
     } | undefined;
     /** Answers are kept in memory, for requests that are byte for byte the same. */
@@ -3342,7 +3372,7 @@ export interface ModelUpdate {
         weight?: number | undefined;
       }[];
     } | undefined;
-    /** What requests must not carry to the provider. */
+    /** What requests and answers must not carry, and a webhook that is asked about them. */
     guardrails?: {
       /** Parts of a request that are replaced before the provider is asked. */
       redact?: {
@@ -3350,6 +3380,21 @@ export interface ModelUpdate {
         patterns?: ("email" | "card" | "iban" | "ipv4" | "us-ssn" | "api-key")[] | undefined;
         /** Words that are replaced by `[REDACTED]`, in any case. */
         words?: string[] | undefined;
+        /** Answers are redacted too, streams included. Default false. */
+        answers?: boolean | undefined;
+      } | undefined;
+      /** An address that allows, refuses or replaces requests and answers. */
+      webhook?: {
+        /** Gets a signed POST. Only an admin sets or changes it, because it receives what callers write. */
+        url: string;
+        /** Key of the signature. Masked in every answer. */
+        secret: string;
+        /** `request`: asked before the provider. `response`: asked before the caller gets the answer. Default both. */
+        events?: ("request" | "response")[] | undefined;
+        /** Milliseconds until a webhook that does not answer has failed. Default 5000. */
+        timeoutMs?: number | undefined;
+        /** What happens when the webhook fails: the request is refused (the default) or goes on. */
+        onFailure?: "refuse" | "allow" | undefined;
       } | undefined;
     } | undefined;
     /** Answers are kept in memory, for requests that are byte for byte the same. */

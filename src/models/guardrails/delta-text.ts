@@ -1,0 +1,44 @@
+/** Where an event of a stream carries a piece of a longer text, in the APIs that the gateway answers in. */
+import { at, isRecord, itemsOf } from "../../lib/untrusted-json.ts";
+
+/** A string of an event that continues the string of the same key in earlier events. */
+export interface Delta {
+  key: string;
+  holder: Record<string, unknown>;
+  member: string;
+  text: string;
+}
+
+export function deltasOf(event: unknown): Delta[] {
+  const found: Delta[] = [];
+  const take = (key: string, holder: unknown, ...members: string[]): void => {
+    if (!isRecord(holder)) return;
+    for (const member of members) {
+      const text = holder[member];
+      if (typeof text === "string") found.push({ key: `${key}/${member}`, holder, member, text });
+    }
+  };
+  // OpenAI chat and completions.
+  for (const choice of itemsOf(at(event, "choices"))) {
+    const key = `choice/${String(at(choice, "index"))}`;
+    const delta = at(choice, "delta");
+    take(key, choice, "text");
+    take(key, delta, "content", "reasoning_content", "reasoning", "refusal");
+    for (const call of itemsOf(at(delta, "tool_calls")))
+      take(`${key}/call/${String(at(call, "index"))}`, at(call, "function"), "arguments");
+  }
+  // Anthropic messages.
+  take(`block/${String(at(event, "index"))}`, at(event, "delta"), "text", "thinking", "partial_json");
+  // OpenAI responses: the type says which text of the item goes on.
+  if (isRecord(event) && typeof event.delta === "string")
+    take([event.type, event.item_id, event.output_index, event.content_index].map(String).join("/"), event, "delta");
+  // Gemini.
+  for (const [index, candidate] of itemsOf(at(event, "candidates")).entries())
+    for (const part of itemsOf(at(at(candidate, "content"), "parts"))) take(`candidate/${index}`, part, "text");
+  return found;
+}
+
+/** True for an event after which no text of earlier events goes on. */
+export const endsTexts = (event: unknown): boolean => ENDS.test(String(at(event, "type")));
+
+const ENDS = /(?:\.done|\.completed|\.incomplete|\.failed|^content_block_stop|^message_stop)$/;

@@ -1,0 +1,129 @@
+/**
+ * Asks the webhook of a model's guardrails about a request or an answer. The POST is signed like every other that the
+ * platform sends, and goes only where the platform may connect to for a tenant.
+ */
+import { z } from "zod";
+import { GatewayError } from "../../contract/gateway-errors.ts";
+import {
+  type GuardrailEvent,
+  type GuardrailWebhook,
+  WEBHOOK_TIMEOUT_DEFAULT_MS,
+} from "../../contract/model-guardrails.ts";
+import type { Outbound } from "../../lib/network/outbound-http.ts";
+import { signWebhook } from "../../lib/network/webhook-signature.ts";
+import { printable } from "../../lib/printable.ts";
+import { type Clock, toIso } from "../../lib/time/clock.ts";
+import type { Subject } from "../model-records.ts";
+
+export interface WebhookDeps {
+  outbound: Pick<Outbound, "request">;
+  clock: Clock;
+  /** Words of header names: X-{word}-Signature. */
+  brandWords: readonly string[];
+  log: { warn(fields: Record<string, unknown>, message: string): void };
+}
+
+/** What the webhook is told of a request, whatever it is asked about. */
+export interface WebhookContext {
+  requestId: string;
+  workspace: string;
+  model: string;
+  /** Path below the model's address. */
+  path: string;
+  subject: Subject | null;
+  session: string | null;
+}
+
+export interface WebhookQuestion {
+  event: GuardrailEvent;
+  context: WebhookContext;
+  /** The request, and the answer where the webhook is asked about one. */
+  members: Readonly<Record<string, unknown>>;
+  /** The member that the webhook may replace. */
+  replaceable: string;
+}
+
+/** A larger question is a failure of the webhook: the text is in memory several times while it is sent. */
+const QUESTION_MAX_BYTES = 8 * 1024 * 1024;
+const ANSWER_MAX_BYTES = 8 * 1024 * 1024;
+const MESSAGE_MAX_LENGTH = 500;
+
+const verdict = z.object({
+  action: z.enum(["allow", "refuse", "replace"]),
+  message: z.string().optional(),
+});
+
+/** Null: goes on as it is. A value: what the webhook puts in place. Throws when the webhook refuses, or fails. */
+export async function askWebhook(hook: GuardrailWebhook, asked: WebhookQuestion, deps: WebhookDeps): Promise<unknown> {
+  let answer: Verdict;
+  try {
+    answer = await post(hook, asked, deps);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const { requestId, model, workspace } = asked.context;
+    deps.log.warn(
+      { requestId, workspace, model, event: asked.event, why },
+      "the webhook of a model's guardrails failed",
+    );
+    if (hook.onFailure === "allow") return null;
+    throw new GatewayError("GUARDRAIL_UNAVAILABLE", `The guardrail of model ${model} could not be asked: ${why}`);
+  }
+  if (answer.action === "allow") return null;
+  if (answer.action === "replace") return answer.value;
+  const what = asked.event === "request" ? "request" : "answer";
+  throw new GatewayError("POLICY_VIOLATION", `The guardrail of the model refused the ${what}${told(answer.message)}`);
+}
+
+const told = (message: string | undefined): string =>
+  message ? `: ${printable(message.slice(0, MESSAGE_MAX_LENGTH))}` : ".";
+
+interface Verdict {
+  action: z.infer<typeof verdict>["action"];
+  message?: string | undefined;
+  value: unknown;
+}
+
+async function post(
+  { url, secret, timeoutMs = WEBHOOK_TIMEOUT_DEFAULT_MS }: GuardrailWebhook,
+  question: WebhookQuestion,
+  { outbound, clock, brandWords }: WebhookDeps,
+): Promise<Verdict> {
+  const body = bodyOf(question, toIso(clock.now()));
+  if (body.length > QUESTION_MAX_BYTES) throw new Error(`it is longer than ${QUESTION_MAX_BYTES} bytes.`);
+  const { signature, timestamp } = signWebhook(secret, body, clock.now());
+  const headers: Record<string, string> = { "content-type": "application/json", "user-agent": "berth" };
+  for (const word of brandWords) {
+    headers[`x-${word}-signature`] = signature;
+    headers[`x-${word}-timestamp`] = timestamp;
+  }
+  const signal = AbortSignal.timeout(timeoutMs);
+  const { status, text } = await outbound.request(url, {
+    method: "POST",
+    headers,
+    body,
+    signal,
+    bytesMax: ANSWER_MAX_BYTES,
+  });
+  if (status === 204) return { action: "allow", value: null };
+  if (status !== 200) throw new Error(`the webhook answered ${status}.`);
+  return verdictOf(text, question.replaceable);
+}
+
+function verdictOf(text: string, replaceable: string): Verdict {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new Error("the webhook did not answer with JSON.");
+  }
+  const read = verdict.safeParse(json);
+  if (!read.success) throw new Error("the webhook's answer has no `action`: allow, refuse or replace.");
+  const value = (json as Record<string, unknown>)[replaceable];
+  if (read.data.action === "replace" && value === undefined)
+    throw new Error(`the webhook replaces, and its answer has no \`${replaceable}\`.`);
+  return { ...read.data, value };
+}
+
+function bodyOf({ event, context, members }: WebhookQuestion, time: string): string {
+  return JSON.stringify({ event, time, ...context, ...members });
+}
