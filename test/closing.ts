@@ -10,7 +10,7 @@ import { after } from "node:test";
 const open = new Set<() => unknown>();
 
 /** Helpers of tests are also loaded by processes that tests start; those have no tests to come after. */
-if (/\.(test|long|cluster)\.ts$/.test(process.argv[1] ?? "")) {
+if (/(\.(test|long|cluster)|\/runner\/together)\.ts$/.test(process.argv[1] ?? "")) {
   after(async () => {
     for (const close of [...open].reverse()) await close();
   });

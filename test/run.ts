@@ -1,6 +1,6 @@
 /**
- * Runs every test file with Node's own test runner, each in a process of its own (`runner/`). `--help` prints the
- * options (`runner/options.ts`).
+ * Runs every test file with Node's own test runner, in a process of its own or in one that some share (`runner/`).
+ * `--help` prints the options (`runner/options.ts`).
  */
 import { execFileSync } from "node:child_process";
 import { globSync } from "node:fs";
@@ -11,18 +11,18 @@ import { provideRunsc } from "./gvisor/binary.ts";
 import { shareInstallation } from "./installed/installation.ts";
 import { startPostgres } from "./postgres.ts";
 import { type RunnerOptions, runnerOptions, USAGE } from "./runner/options.ts";
-import { longestFirst } from "./runner/order.ts";
 import type { Outcome } from "./runner/outcome.ts";
 import { finalReport, timesReport } from "./runner/report.ts";
 import { runFiles } from "./runner/runner.ts";
+import { alone, processesFor } from "./runner/sharing.ts";
 
 const MINUTE_MS = 60_000;
 /** Far more than the longest needs on a busy machine: only what hangs is ended. */
 const LIMITS = { testMs: 10 * MINUTE_MS, fileMs: 20 * MINUTE_MS, lingerMs: 2 * MINUTE_MS, graceMs: MINUTE_MS / 2 };
 const LONG_LIMITS = { testMs: 120 * MINUTE_MS, fileMs: 120 * MINUTE_MS, lingerMs: 5 * MINUTE_MS, graceMs: MINUTE_MS };
 const BROKEN_LIMITS = { ...LIMITS, lingerMs: MINUTE_MS / 2 };
-/** Files at a time. CI has two cores; a third of the time a file waits for processes, timers and the disk. */
-const LANES = 3;
+/** Processes at a time. CI has two cores; half of the time a file waits for processes, timers and the disk. */
+const LANES = 4;
 
 /** Hundreds of processes load the same sources. */
 const PACKED = join(import.meta.dirname, "runner/use-pack.js");
@@ -34,9 +34,7 @@ if (help) {
 }
 
 const patterns = ["src/**/*.test.ts", "test/**/*.test.ts", ...(long ? ["test/**/*.long.ts"] : [])];
-const files = longestFirst(
-  globSync(patterns).filter((file) => parts.length === 0 || parts.some((part) => file.includes(part))),
-);
+const files = globSync(patterns).filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
 if (files.length === 0) {
   console.error(`No test file matches ${parts.join(", ")}.`);
   process.exit(1);
@@ -69,7 +67,8 @@ async function runRound(): Promise<Outcome[]> {
   const installation = await shareInstallation(files);
   try {
     return await runFiles({
-      files,
+      // Long variants and broken tests have no consideration for others.
+      processes: long || seed !== undefined ? alone(files) : processesFor(files),
       lanes: LANES,
       limits: seed === undefined ? (long ? LONG_LIMITS : LIMITS) : BROKEN_LIMITS,
       preload: [PACKED, ...(seed === undefined ? [] : [join(import.meta.dirname, "runner/break.ts")])],

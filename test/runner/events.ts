@@ -43,6 +43,8 @@ export default async function* events(source: AsyncIterable<{ type: string; data
   for await (const { type, data } of source) {
     const event = eventOf(type, data);
     if (event) yield `${JSON.stringify(event)}\n`;
+    // The end of a file, where several share the process.
+    if (event?.type === "completed" && event.nesting === 0) yield cpuLine();
   }
 }
 
@@ -70,14 +72,18 @@ const reason = (given: string | boolean): string => (typeof given === "string" ?
 
 const textOf = (error: unknown): string => (typeof error === "string" ? error : inspect(error, { depth: 6 }));
 
-/** Appends the CPU time of this process and of its children that have ended. Linux alone counts the children. */
 function tellCpu(): void {
   const flag = "--test-reporter-destination=";
   const path = process.execArgv.find((argument) => argument.startsWith(flag))?.slice(flag.length);
-  if (!path || process.platform !== "linux") return;
+  if (path) appendFileSync(path, cpuLine());
+}
+
+/** The CPU time so far of this process and of its children that have ended. Linux alone counts the children. */
+function cpuLine(): string {
+  if (process.platform !== "linux") return "";
   const fields = readFileSync("/proc/self/stat", "utf8").split(") ")[1]?.split(" ") ?? [];
   const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
-  appendFileSync(path, `${JSON.stringify({ type: "cpu", seconds: ticks / TICKS_PER_SECOND } satisfies FileEvent)}\n`);
+  return `${JSON.stringify({ type: "cpu", seconds: ticks / TICKS_PER_SECOND } satisfies FileEvent)}\n`;
 }
 
 /** The events of a file so far; a line that was cut off by the end of its process is left out. */

@@ -1,14 +1,16 @@
 /**
- * One test file in a process, a process group and a temporary folder of its own. A file that does not end is ended
- * with everything it started, and what held it is told; the run goes on with the next file.
+ * One test file, or some that share it, in a process, a process group and a temporary folder of their own. A file that
+ * does not end is ended with everything it started, and what held it is told; the run goes on with the next process.
  */
 import { spawn } from "node:child_process";
 import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ControlGroups } from "./control-groups.ts";
+import { readEvents } from "./events.ts";
 import { reportFlags, unfinished, whatHolds } from "./held.ts";
 import { endGroup, endProcess, processesOf, takeLeftBehind } from "./left-behind.ts";
-import { type Outcome, outcomeOf } from "./outcome.ts";
+import type { Outcome } from "./outcome.ts";
+import { outcomesOf } from "./shared-outcome.ts";
 
 export interface Limits {
   /** For one test, as Node's own runner counts it. */
@@ -22,23 +24,27 @@ export interface Limits {
 }
 
 export interface FileRun {
-  done: Promise<Outcome>;
+  /** One per file. */
+  done: Promise<Outcome[]>;
   /** Ends it at once, with everything it started. */
   abort(): void;
 }
 
 const LOOK_MS = 1_000;
 
+/** In megabytes. Loading the platform fills the youngest heap again and again; a larger one saves a tenth of the time. */
+const HEAP_FLAGS = ["--min-semi-space-size=16", "--max-semi-space-size=32"];
+
 export interface FileRunOptions {
-  file: string;
-  /** A folder for this file alone; removed at the end. Its path is short: unix sockets lie below it. */
+  files: readonly string[];
+  /** A folder for this process alone; removed at the end. Its path is short: unix sockets lie below it. */
   folder: string;
   env: NodeJS.ProcessEnv;
   limits: Limits;
   preload: readonly string[];
 }
 
-export function runFile({ file, folder, env, limits, preload }: FileRunOptions): FileRun {
+export function runTogether({ files, folder, env, limits, preload }: FileRunOptions): FileRun {
   const [temporary, notes] = [join(folder, "t"), join(folder, "r")];
   for (const made of [folder, temporary, notes]) mkdirSync(made, { recursive: true });
   chmodSync(temporary, 0o1777); // like /tmp: tests start processes of other users too
@@ -50,9 +56,11 @@ export function runFile({ file, folder, env, limits, preload }: FileRunOptions):
     `--test-reporter=${join(import.meta.dirname, "events.ts")}`,
     `--test-reporter-destination=${eventsPath}`,
     ...reportFlags(notes),
+    ...HEAP_FLAGS,
     ...preload.map((module) => `--import=${module}`),
   ];
-  const child = spawn(process.execPath, [...flags, file], {
+  const entry = files.length > 1 ? [join(import.meta.dirname, "together.ts")] : [];
+  const child = spawn(process.execPath, [...flags, ...entry, ...files], {
     detached: true, // a group of its own, which ends as a whole
     stdio: ["ignore", output, output],
     // A runner that was itself started by a test hands its context down; the file would then report to that one.
@@ -84,7 +92,7 @@ export function runFile({ file, folder, env, limits, preload }: FileRunOptions):
       if (child.exitCode !== null || child.signalCode !== null) return;
       const seconds = Math.round((tooLong ? limits.fileMs : limits.lingerMs) / 1000);
       const what = tooLong ? `did not end within ${seconds} s` : `did not end for ${seconds} s after its last test`;
-      ended = `${file} ${what} and was ended\n${held}`;
+      ended = `${files.join(", ")} ${what} and was ended\n${held}`;
       endGroup(group);
       return;
     }
@@ -102,9 +110,9 @@ export function runFile({ file, folder, env, limits, preload }: FileRunOptions):
     const durationMs = performance.now() - started;
     const left = await leftBehind();
     groups.remove();
-    const [events, written] = [textOf(eventsPath), textOf(outputPath)];
+    const [events, written] = [readEvents(textOf(eventsPath)), textOf(outputPath)];
     rmSync(notes, { recursive: true, force: true });
-    return outcomeOf({ file, durationMs, events, output: written, leftBehind: left, code, signal, ended });
+    return outcomesOf({ files, durationMs, events, output: written, leftBehind: left, code, signal, ended });
   });
   return { done, abort: () => endGroup(group) };
 }

@@ -1,5 +1,5 @@
 /** The outcome of one test file, made of its events and of the way its process ended. */
-import { type FileEvent, readEvents } from "./events.ts";
+import type { FileEvent } from "./events.ts";
 
 export interface Counts {
   tests: number;
@@ -36,7 +36,7 @@ export interface Outcome {
 export interface Ending {
   file: string;
   durationMs: number;
-  events: string;
+  events: readonly FileEvent[];
   output: string;
   leftBehind: string[];
   code: number | null;
@@ -56,7 +56,7 @@ export function outcomeOf({ file, durationMs, events, output, leftBehind, code, 
   const lines: string[] = [];
   const names: string[] = [];
   let cpuSeconds = 0;
-  for (const event of readEvents(events)) {
+  for (const event of events) {
     if (event.type === "note") lines.push(`  ℹ ${event.text}`);
     if (event.type === "cpu") cpuSeconds = event.seconds;
     if (event.type === "started") names.splice(event.nesting, names.length, event.name);

@@ -10,15 +10,19 @@ import type { Limits } from "./file-run.ts";
 import { unfinished } from "./held.ts";
 import { endProcess, processesOf } from "./left-behind.ts";
 import { runnerOptions } from "./options.ts";
-import { longestFirst } from "./order.ts";
 import type { Outcome } from "./outcome.ts";
 import { fileReport, finalReport, timesReport } from "./report.ts";
 import { runFiles } from "./runner.ts";
+import { alone, processesFor } from "./sharing.ts";
 
 const PATIENT: Limits = { testMs: 300_000, fileMs: 300_000, lingerMs: 300_000, graceMs: 60_000 };
 
-/** Writes the files into a folder of their own and runs them, one after the other. */
-async function running(t: TestContext, files: Record<string, string>, limits: Partial<Limits> = {}) {
+/** Writes the files into a folder of their own and runs them, one after the other, or all in one process. */
+async function running(
+  t: TestContext,
+  files: Record<string, string>,
+  { shared = false, ...limits }: Partial<Limits> & { shared?: boolean } = {},
+) {
   const folder = mkdtempSync(join(tmpdir(), "runner-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const paths = Object.entries(files).map(([name, text]) => {
@@ -27,7 +31,7 @@ async function running(t: TestContext, files: Record<string, string>, limits: Pa
   });
   const printed: string[] = [];
   const outcomes = await runFiles({
-    files: paths,
+    processes: shared ? [paths] : paths.map((path) => [path]),
     lanes: 1,
     env: { ...process.env, MARK: folder },
     limits: { ...PATIENT, ...limits },
@@ -168,12 +172,89 @@ test("the arguments of a run: unknown ones and values that mean nothing are refu
     assert.throws(() => runnerOptions(args), Error, args.join());
 });
 
-test("the longest files are begun first, the others by name", () => {
-  const files = ["src/b.test.ts", "test/browser/pages.test.ts", "src/a.test.ts", "test/installed/upgrade.test.ts"];
-  assert.deepEqual(longestFirst(files), [
-    "test/installed/upgrade.test.ts",
-    "test/browser/pages.test.ts",
-    "src/a.test.ts",
-    "src/b.test.ts",
+test("the longest files are begun first, each alone; small ones of a folder share a process, unless they change it", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "runner-"));
+  const here = process.cwd();
+  t.after(() => {
+    process.chdir(here);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  process.chdir(folder);
+  mkdirSync("src");
+  for (const name of ["a", "b"]) writeFileSync(`src/${name}.test.ts`, "");
+  writeFileSync("src/c.test.ts", `process.env.TZ = "UTC";`);
+  const long = ["test/browser/pages.test.ts", "test/several/several.test.ts"];
+  const files = ["src/c.test.ts", "src/b.test.ts", ...long, "src/a.test.ts", "test/x.test.ts"];
+  assert.deepEqual(processesFor(files), [
+    ["test/several/several.test.ts"],
+    ["test/browser/pages.test.ts"],
+    ["src/a.test.ts", "src/b.test.ts"],
+    ["src/c.test.ts"],
+    ["test/x.test.ts"],
   ]);
+  assert.deepEqual(alone(["src/b.test.ts", ...long, "src/a.test.ts"]), [
+    ["test/several/several.test.ts"],
+    ["test/browser/pages.test.ts"],
+    ["src/a.test.ts"],
+    ["src/b.test.ts"],
+  ]);
+});
+
+test("files that share a process are told apart; one that cannot be loaded does not keep the others from running", async (t) => {
+  const file = (name: string): string => `
+    import assert from "node:assert/strict";
+    import { after, before, test } from "node:test";
+    let open = false;
+    before(() => { assert.equal(globalThis.open, undefined); globalThis.open = open = "${name}"; });
+    after(() => { delete globalThis.open; });
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    test("its own hooks", () => assert.equal(globalThis.open, "${name}"));`;
+  const red = `test("bad", () => { throw new Error("the reason"); });`;
+  const files = {
+    "a.test.mjs": file("a"),
+    "broken.test.mjs": `import "./nowhere.mjs";`,
+    "b.test.mjs": file("b") + red,
+    "c.test.mjs": file("c"),
+  };
+  const { outcomes, end, printed } = await running(t, files, { shared: true });
+  assert.deepEqual(outcomes.map(countsOf), [
+    [1, 1, 0, 0],
+    [1, 0, 1, 0],
+    [2, 1, 1, 0],
+    [1, 1, 0, 0],
+  ]);
+  assert.match(end, /✖ \S*b\.test\.mjs › bad: Error: the reason/);
+  assert.match(end, /✖ \S*broken\.test\.mjs.*Cannot find module/);
+  assert.equal(printed.length, 4);
+  assert.ok(outcomes.every(({ cpuSeconds }) => cpuSeconds >= 0) && (outcomes[0]?.cpuSeconds ?? 0) > 0);
+});
+
+test("when a shared process ends too early, the file that ended it and those that were not run are red", async (t) => {
+  const good = `import { test } from "node:test"; test("fine", () => {});`;
+  const files = {
+    "a.test.mjs": good,
+    // What is told is written a moment later: it waits until that of the first file is there.
+    "b.test.mjs": `
+      import { existsSync, readFileSync } from "node:fs";
+      import { test } from "node:test";
+      import { setTimeout as delay } from "node:timers/promises";
+      test("kills", async () => {
+        const told = process.execArgv.find((flag) => flag.includes("reporter-destination")).split("=")[1];
+        const text = () => (existsSync(told) ? readFileSync(told, "utf8") : "");
+        while (!/"passed".*a\\.test\\.mjs/.test(text())) await delay(10);
+        process.kill(process.pid, "SIGKILL");
+      });`,
+    "c.test.mjs": good,
+  };
+  const { outcomes, end } = await running(t, files, { shared: true });
+  assert.deepEqual(outcomes.map(countsOf), [
+    [1, 1, 0, 0],
+    [1, 0, 1, 0],
+    [1, 0, 1, 0],
+  ]);
+  assert.match(end, /✖ \S*b\.test\.mjs: the file's process was ended by SIGKILL/);
+  assert.match(
+    end,
+    /✖ \S*c\.test\.mjs: \S*c\.test\.mjs was not run: the process that it shared ended in \S*b\.test\.mjs/,
+  );
 });

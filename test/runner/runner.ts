@@ -1,14 +1,15 @@
-/** Runs test files side by side, each in a process of its own (`file-run.ts`), and prints each as it ends. */
+/** Runs test files side by side, in a process each or some in one (`file-run.ts`), and prints them as they end. */
 import { chmodSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeTree } from "../../src/lib/remove-tree.ts";
-import { type FileRun, type Limits, runFile } from "./file-run.ts";
+import { type FileRun, type Limits, runTogether } from "./file-run.ts";
 import type { Outcome } from "./outcome.ts";
 import { fileReport } from "./report.ts";
 
 export interface RunOptions {
-  files: readonly string[];
+  /** The files of each process, in the order in which they are begun. */
+  processes: readonly (readonly string[])[];
   lanes: number;
   env: NodeJS.ProcessEnv;
   limits: Limits;
@@ -20,7 +21,7 @@ export interface RunOptions {
 }
 
 export async function runFiles({
-  files,
+  processes,
   lanes,
   env,
   limits,
@@ -39,16 +40,16 @@ export async function runFiles({
   signal.addEventListener("abort", abort);
   let next = 0;
   const lane = async (): Promise<void> => {
-    while (next < files.length && !signal.aborted) {
+    while (next < processes.length && !signal.aborted) {
       const index = next;
       next += 1;
-      const file = files[index] as string;
-      const run = runFile({ file, folder: join(folder, index.toString(36)), env, limits, preload });
+      const files = processes[index] as string[];
+      const run = runTogether({ files, folder: join(folder, index.toString(36)), env, limits, preload });
       running.add(run);
-      const outcome = await run.done;
+      const ended = await run.done;
       running.delete(run);
-      outcomes.push(outcome);
-      print(fileReport(outcome));
+      outcomes.push(...ended);
+      for (const outcome of ended) print(fileReport(outcome));
     }
   };
   try {
