@@ -6,8 +6,8 @@ import type { Store } from "../store/store.ts";
 const TARGET_LENGTH_MAX = 300;
 
 export function createS3Audit(store: Store) {
-  return async ({ action, session, key, status, address, requestId }: S3Event): Promise<void> => {
-    const { workspace, holder, bucket } = session;
+  return async ({ action, session, bucket, key, status, address, requestId }: S3Event): Promise<void> => {
+    const { workspace, holder } = session;
     await store.audit.record({
       actor: holder.subject,
       actorType: holder.subjectType,
@@ -15,7 +15,7 @@ export function createS3Audit(store: Store) {
       authMethod: "s3_session",
       keyId: null,
       action,
-      target: [bucket.name, ...(key === undefined ? [] : [key])].join("/").slice(0, TARGET_LENGTH_MAX),
+      target: [bucket, ...(key === undefined ? [] : [key])].join("/").slice(0, TARGET_LENGTH_MAX),
       accountId: (await store.workspaces.get(workspace))?.accountId ?? null,
       workspace,
       outcome: status < 400 ? "ok" : status === 403 ? "denied" : "failed",

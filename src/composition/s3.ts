@@ -6,6 +6,8 @@ import { SERVER_OPTIONS } from "../http/attach.ts";
 import { workloadOf } from "../http/peer-field.ts";
 import { openDefaultCertificate } from "../http/tls/default-certificate.ts";
 import { asHttp, asNode } from "../http/tls/tls-server.ts";
+import { type DriveAccess, normalized } from "../kinds/drive/permissions.ts";
+import { createS3Keys } from "../kinds/drive/s3-keys.ts";
 import { createS3Sessions } from "../kinds/drive/s3-sessions.ts";
 import type { Deps } from "../kinds/port.ts";
 import { FailedTries } from "../lib/failed-tries.ts";
@@ -13,20 +15,23 @@ import { createServer } from "../lib/network/node-http.ts";
 import { clientAddress } from "../lib/network/proxies.ts";
 import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
 import { need } from "../node/capabilities/need.ts";
-import { createS3Handler } from "../s3/s3-handler.ts";
+import type { DriveBucket } from "../s3/call.ts";
+import { createS3Handler, type OpenedDrive } from "../s3/s3-handler.ts";
 import { openS3Listener } from "../s3/s3-listener.ts";
 import { S3Error } from "../s3/wire/s3-error.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Identity } from "./identity.ts";
 import { createS3Audit } from "./s3-audit.ts";
 import type { Start } from "./start.ts";
 
 /** Opens the door where the operator wants one, and tells its address in the settings. */
-export async function startS3(start: Start, { makerOf }: Identity, deps: Deps): Promise<void> {
+export async function startS3(start: Start, { makerOf, authenticator }: Identity, deps: Deps): Promise<void> {
   const { config, settings, stack } = start;
   const { s3_port: port } = config;
   if (port === undefined) return;
   const { store, clock, log, keyFor } = deps;
   const { sessionOf, exchange } = createS3Sessions({ store, settings, clock, keyFor, makerOf });
+  const keySessionOf = createS3Keys({ store, settings, keyFor, callerOfKey: authenticator.callerOfKey });
   const audit = createS3Audit(store);
   const proxies = proxiesOf(config);
   const handler = createS3Handler({
@@ -40,21 +45,24 @@ export async function startS3(start: Start, { makerOf }: Identity, deps: Deps): 
       const made = await exchange(token, seconds);
       if (!made) return null;
       const { drive, holder, credentials } = made;
-      const session = { workspace: drive.workspace, holder, bucket: { name: drive.name } };
-      await audit({ ...origin, action: "s3AssumeRoleWithWebIdentity", session, status: 200 });
+      const session = { workspace: drive.workspace, holder };
+      await audit({ ...origin, action: "s3AssumeRoleWithWebIdentity", session, bucket: drive.name, status: 200 });
       return credentials;
     },
     hosts: [...(config.domain === undefined ? [] : [`s3.${config.domain}`]), "s3.localhost"],
     region: () => settings.region,
     shortage: () => deps.disk.shortage(),
-    async sessionOf(accessKeyId, token) {
-      const session = await sessionOf(accessKeyId, token);
-      const drive = session && (await store.resources.getByUid(session.drive.workspace, session.drive.uid));
-      if (!session || !drive) return null;
-      const { secretAccessKey, access, holder } = session;
-      const bucket = { name: drive.name, createdMs: drive.createdAt };
-      const { uid, node, workspace } = drive;
-      return { secretAccessKey, access, bucket, drive: uid, node, workspace, holder };
+    async sessionOf(accessKeyId, token, bucket) {
+      const session = await (token === null
+        ? keySessionOf(accessKeyId, bucket)
+        : sessionOf(accessKeyId, token, bucket));
+      return (
+        session && {
+          ...session,
+          opened: session.opened && openedOf(session.opened),
+          buckets: async () => (await session.drives()).map(bucketOf),
+        }
+      );
     },
     async foldersOf({ drive, node }) {
       const { nodes, driver } = deps;
@@ -88,6 +96,15 @@ export async function startS3(start: Start, { makerOf }: Identity, deps: Deps): 
   );
   settings.s3Url = s3UrlOf(config, settings.publicUrl, listener.port);
 }
+
+const bucketOf = ({ name, createdAt: createdMs }: Resource): DriveBucket => ({ name, createdMs });
+
+const openedOf = ({ drive, access }: { drive: Resource; access: DriveAccess }): OpenedDrive => ({
+  bucket: bucketOf(drive),
+  drive: drive.uid,
+  node: drive.node,
+  access: { canWrite: access.mode === "read-write", floor: normalized(access.path).split("/").filter(Boolean) },
+});
 
 const namesOf = ({ config, settings }: Start): string[] =>
   [config.s3_url, settings.publicUrl].flatMap((url) => (url ? [new URL(url).hostname.replace(/^\[|\]$/g, "")] : []));

@@ -21,18 +21,25 @@ import { S3Error } from "./wire/s3-error.ts";
 import { readRequest } from "./wire/s3-request.ts";
 import { elements, S3_NAMESPACE, type XmlElement, xmlDocument } from "./wire/xml-writer.ts";
 
-/** A valid session: who holds its secret may use one drive. */
+/** Valid credentials, looked at for one request. */
 export interface S3Session {
   secretAccessKey: string;
+  workspace: string;
+  /** Who asked for the credentials. */
+  holder: S3Holder;
+  /** The drive that the request names; null where these credentials open no such drive. */
+  opened: OpenedDrive | null;
+  /** The drives that these credentials open. */
+  buckets(): Promise<readonly DriveBucket[]>;
+}
+
+export interface OpenedDrive {
   access: Access;
   bucket: DriveBucket;
   /** Identifies the drive on its node. */
   drive: string;
   /** The node that has the drive; null where every server has it. */
   node: string | null;
-  workspace: string;
-  /** Who asked for the credentials. */
-  holder: S3Holder;
 }
 
 export interface S3Holder {
@@ -43,7 +50,8 @@ export interface S3Holder {
 /** A change of a drive, or credentials that were given out, for the audit log. */
 export interface S3Event {
   action: string;
-  session: Pick<S3Session, "workspace" | "holder"> & { bucket: Pick<DriveBucket, "name"> };
+  session: Pick<S3Session, "workspace" | "holder">;
+  bucket: string;
   /** Absent for what is about more than one object. */
   key?: string;
   status: number;
@@ -54,15 +62,18 @@ export interface S3Event {
 export type S3Origin = Pick<S3Event, "address" | "requestId">;
 
 export interface S3Deps {
-  /** Null for a session that is unknown, has ended, or whose maker lost the right to it. Asked on every request. */
-  sessionOf(accessKeyId: string, token: string): Promise<S3Session | null>;
+  /**
+   * Null for credentials that are unknown, have ended, or whose maker lost the right to them. Asked on every request.
+   * `token`: null for long-lived credentials. `bucket`: empty for a request about no bucket.
+   */
+  sessionOf(accessKeyId: string, token: string | null, bucket: string): Promise<S3Session | null>;
   exchange(token: string, seconds: number | null, origin: S3Origin): Promise<TemporaryCredentials | null>;
   /** Where a client is. */
   addressOf(req: IncomingMessage): string;
   tries: FailedTries;
   audit(event: S3Event): Promise<void>;
   /** Folders of a drive; throws where this server cannot reach them. */
-  foldersOf(session: Pick<S3Session, "drive" | "node">): Promise<DriveFolders>;
+  foldersOf(opened: Pick<OpenedDrive, "drive" | "node">): Promise<DriveFolders>;
   /** Why nothing can be written now; null when there is room. */
   shortage(): string | null;
   region(): string;
@@ -84,11 +95,11 @@ export function createS3Handler(deps: S3Deps) {
     if (shortage !== null) throw new S3Error("InsufficientStorage", shortage);
   };
 
-  const objectsOf = (session: S3Session): Promise<DriveObjects> => {
-    const { drive } = session;
+  const objectsOf = (opened: OpenedDrive): Promise<DriveObjects> => {
+    const { drive } = opened;
     const known =
       drives.get(drive) ??
-      deps.foldersOf(session).then((folders) => DriveObjects.open(folders, { clock: deps.clock, requireRoom }));
+      deps.foldersOf(opened).then((folders) => DriveObjects.open(folders, { clock: deps.clock, requireRoom }));
     drives.set(drive, known);
     known.catch(() => drives.delete(drive));
     return known;
@@ -146,7 +157,9 @@ export function createS3Handler(deps: S3Deps) {
     const payloadHash = request.header("x-amz-content-sha256") ?? request.query("X-Amz-Content-Sha256") ?? UNSIGNED;
     const pairs = request.pairs.filter(([name]) => name !== "X-Amz-Signature");
     const credential = `${presented.accessKeyId} ${presented.token ?? ""}`;
-    const session = await tried(origin, credential, () => deps.sessionOf(presented.accessKeyId, presented.token ?? ""));
+    const session = await tried(origin, credential, () =>
+      deps.sessionOf(presented.accessKeyId, presented.token, request.bucket),
+    );
     if (!session)
       throw presented.token === null
         ? new S3Error("InvalidAccessKeyId", "The AWS access key ID you provided does not exist in our records.")
@@ -158,18 +171,20 @@ export function createS3Handler(deps: S3Deps) {
       requireSignature({ ...request, query: pairs, payloadHash }, presented, session.secretAccessKey, deps.clock.now()),
     );
     const operation = operationOf(request);
-    const { bucket, access } = session;
+    if (operation.on === "service") return operation.run(await session.buckets());
     const run = async (): Promise<Answer> => {
-      if (operation.on !== "service" && request.bucket !== bucket.name)
-        throw new S3Error("NoSuchBucket", `These credentials open the bucket '${bucket.name}' and no other.`, {
+      const { opened } = session;
+      if (opened === null)
+        throw new S3Error("NoSuchBucket", `These credentials open no bucket '${request.bucket}'.`, {
           BucketName: request.bucket,
         });
+      const { bucket, access } = opened;
       if (operation.isWrite && !access.canWrite)
         throw new S3Error("AccessDenied", "These credentials only read the drive.");
       if (operation.isWrite && req.method !== "DELETE") requireRoom();
       const call: S3Call = {
         ...{ request, bucket, access },
-        objects: await objectsOf(session),
+        objects: await objectsOf(opened),
         region: deps.region(),
         clock: deps.clock,
         turn: turnOf(session.workspace, res),
@@ -184,7 +199,10 @@ export function createS3Handler(deps: S3Deps) {
     const { audit: action } = operation;
     if (action === undefined) return run();
     const record = (status: number): Promise<void> =>
-      deps.audit({ ...origin, action, session, status, ...(request.key !== "" && { key: request.key }) });
+      deps.audit({
+        ...{ ...origin, action, session, status, bucket: request.bucket },
+        ...(request.key !== "" && { key: request.key }),
+      });
     const result = await run().catch(async (error: unknown) => {
       await record(error instanceof S3Error ? error.status : 500);
       throw error;

@@ -11,18 +11,20 @@ export function openBareDoor(
   { files, work }: { files: string; work: string },
   changed: Partial<S3Deps> = {},
 ): Promise<S3Listener> {
+  const bucket = { name: BARE_BUCKET, createdMs: 0 };
   const clock = { now: () => Date.now() };
   const handler = createS3Handler({
-    sessionOf: async (accessKeyId) =>
+    sessionOf: async (accessKeyId, _token, name) =>
       accessKeyId === "KEY"
         ? {
             secretAccessKey: "secret",
-            access: { canWrite: true, floor: [] },
-            bucket: { name: BARE_BUCKET, createdMs: 0 },
-            drive: "drive",
-            node: null,
             workspace: "main",
             holder: { subject: "somebody", subjectType: "user" },
+            opened:
+              name === BARE_BUCKET
+                ? { access: { canWrite: true, floor: [] }, bucket, drive: "drive", node: null }
+                : null,
+            buckets: async () => [bucket],
           }
         : null,
     exchange: async () => null,

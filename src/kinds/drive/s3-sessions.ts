@@ -6,8 +6,9 @@
 import { createHmac } from "node:crypto";
 import type { MadeBy } from "../../contract/preview-tokens.ts";
 import { SECOND_MS, toIso } from "../../lib/time/clock.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Platform } from "../port.ts";
-import { type DriveAccess, normalized } from "./permissions.ts";
+import type { DriveAccess } from "./permissions.ts";
 import { createDriveTokenCheck, type DriveClaims, type DriveTokenDeps } from "./token-check.ts";
 import { type DriveTokenWish, signDriveToken } from "./tokens.ts";
 
@@ -20,15 +21,20 @@ export interface S3Credentials {
   expiration: string;
 }
 
+/** Valid credentials, looked at for a request about one bucket. */
 export interface DriveSession {
   secretAccessKey: string;
-  drive: { uid: string; workspace: string; name: string };
-  access: { canWrite: boolean; floor: string[] };
+  workspace: string;
   holder: MadeBy;
+  /** Null where the credentials open no drive of the bucket's name. */
+  opened: { drive: Resource; access: DriveAccess } | null;
+  /** The drives that the credentials open. */
+  drives(): Promise<Resource[]>;
 }
 
-export interface ExchangedCredentials extends Pick<DriveSession, "drive" | "holder"> {
+export interface ExchangedCredentials extends Pick<DriveSession, "holder"> {
   credentials: S3Credentials;
+  drive: { workspace: string; name: string };
 }
 
 type SecretDeps = Pick<Platform, "keyFor">;
@@ -51,14 +57,17 @@ export function createS3Sessions(deps: DriveTokenDeps & SecretDeps) {
   const checkDriveToken = createDriveTokenCheck(deps);
   return {
     /** Null for a session that has ended or whose maker could not get it again now. */
-    async sessionOf(accessKeyId: string, token: string): Promise<DriveSession | null> {
+    async sessionOf(accessKeyId: string, token: string, bucket: string): Promise<DriveSession | null> {
       const claims = await checkSession(token);
       if (!claims || accessKeyOf(claims.jti) !== accessKeyId) return null;
+      const { workspace, drive_uid: uid, mode, path } = claims;
+      const drive = await deps.store.resources.getByUid(workspace, uid);
+      if (!drive) return null;
       return {
         secretAccessKey: secretOf(claims.jti, deps),
-        drive: driveOf(claims),
-        access: { canWrite: claims.mode === "read-write", floor: normalized(claims.path).split("/").filter(Boolean) },
-        holder: holderOf(claims),
+        ...{ workspace, holder: holderOf(claims) },
+        opened: drive.name === bucket ? { drive, access: { mode, path } } : null,
+        drives: async () => [drive],
       };
     },
 

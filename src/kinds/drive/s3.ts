@@ -17,15 +17,18 @@ export function s3UrlOf(
   return settings.s3Url !== null && isHere ? `${settings.s3Url}/${name}` : null;
 }
 
+export function requireS3Url({ settings }: Pick<Platform, "settings">): string {
+  if (settings.s3Url !== null) return settings.s3Url;
+  throw new PlatformError("unprocessable", "This server has no S3 door. Its operator opens one with BERTH_S3_PORT.");
+}
+
 const s3Credentials = implement(driveS3Credentials, async (call, deps) => {
   const { drive, access } = await openedDrive(call, deps);
-  const { s3Url, region } = deps.settings;
-  if (s3Url === null)
-    throw new PlatformError("unprocessable", "This server has no S3 door. Its operator opens one with BERTH_S3_PORT.");
+  const endpoint = requireS3Url(deps);
   const { now, seconds } = validity(call.caller, call.body?.durationSeconds ?? DEFAULT_SECONDS, deps);
   const made = await makeS3Credentials({ drive, access, holder: call.caller, now, seconds }, deps);
   call.setHeader("cache-control", "no-store");
-  return { ...made, endpoint: s3Url, bucket: drive.name, region };
+  return { ...made, endpoint, bucket: drive.name, region: deps.settings.region };
 });
 
 /** The server that has the drive answers, with the address of its own door. */

@@ -62,8 +62,12 @@ export function validity(
   return { now, seconds: Math.min(secondsMax, Math.floor(endsAt / SECOND_MS) - now) };
 }
 
-/** A caller without the write scope gets a read-only token. */
-async function accessOf({ caller, role }: Asker, drive: Resource, deps: Platform): Promise<DriveAccess | null> {
+/** A caller without the write scope only reads. */
+export async function accessOf(
+  { caller, role }: Asker,
+  drive: Resource,
+  deps: Pick<Platform, "store" | "settings">,
+): Promise<DriveAccess | null> {
   const access = await callerAccess({ ...caller, role }, drive, deps);
   const isReader = caller.subjectType !== "workload" && !mayWrite(caller);
   return access && isReader ? { ...access, mode: "read" } : access;

@@ -5,6 +5,8 @@ import type { Role } from "../../contract/operation.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { ServiceAccount } from "../../store/people/keys.ts";
 import { createKey, deleteKey, grantScopes, listKeys, type Owner, standing } from "../api-key/keys.ts";
+import { requireS3Url } from "../drive/s3.ts";
+import { s3KeyOf } from "../drive/s3-keys.ts";
 import { requireRoleToGive } from "../handing-on.ts";
 import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import {
@@ -68,9 +70,14 @@ export const serviceAccountHandlers: readonly Implementation[] = [
 
   implement(serviceAccountKeyList, async (call, deps) => listKeys(await ownerOf(call, deps), deps)),
 
-  implement(serviceAccountKeyCreate, async (call, deps) =>
-    createKey(await ownerOf(call, deps), call.body, call.caller, deps),
-  ),
+  implement(serviceAccountKeyCreate, async (call, deps) => {
+    const owner = await ownerOf(call, deps);
+    const { s3: isForS3, ...draft } = call.body;
+    if (!isForS3) return createKey(owner, draft, call.caller, deps);
+    const endpoint = requireS3Url(deps);
+    const key = await createKey(owner, draft, call.caller, deps);
+    return { ...key, s3: { ...s3KeyOf(key.id, deps), endpoint, region: deps.settings.region } };
+  }),
 
   implement(serviceAccountKeyDelete, async (call, deps) =>
     deleteKey(await ownerOf(call, deps), call.params.apiKeyId ?? "", deps),

@@ -82,6 +82,11 @@ export const serviceAccountKeyList = defineOperation({
   response: z.array(apiKeyShape),
 });
 
+const s3 = z
+  .object({ accessKeyId: z.string(), secretAccessKey: z.string(), endpoint: z.string(), region: z.string() })
+  .optional()
+  .describe("The key for S3 clients, only in the answer that makes it, when it was asked for.");
+
 export const serviceAccountKeyCreate = defineOperation({
   ...common,
   id: "serviceAccountKeyCreate",
@@ -89,8 +94,10 @@ export const serviceAccountKeyCreate = defineOperation({
   path: "/service_accounts/{clientId}/api_keys",
   summary: "Create an API key for a service account; it is shown once",
   scope: "apiKey:write",
-  body: newApiKey,
-  response: apiKeyShape,
+  body: newApiKey.extend({
+    s3: z.boolean().optional().describe("Also answer with S3 credentials, which end with the key. Default false."),
+  }),
+  response: apiKeyShape.extend({ s3 }),
 });
 
 export const serviceAccountKeyDelete = defineOperation({

@@ -1,5 +1,5 @@
 /** Which operation a request asks for, as data: the first row that fits. */
-import type { Answer, S3Call } from "../call.ts";
+import type { Answer, DriveBucket, S3Call } from "../call.ts";
 import { S3Error } from "../wire/s3-error.ts";
 import type { S3Request } from "../wire/s3-request.ts";
 import * as bucket from "./bucket.ts";
@@ -8,9 +8,18 @@ import * as parts from "./multipart.ts";
 import * as reads from "./reads.ts";
 import * as writes from "./writes.ts";
 
-export interface S3Operation {
+/** About no drive: which drives there are. */
+interface ServiceOperation {
   method: string;
-  on: "service" | "bucket" | "object";
+  on: "service";
+  query?: never;
+  header?: never;
+  run(buckets: readonly DriveBucket[]): Promise<Answer>;
+}
+
+interface DriveOperation {
+  method: string;
+  on: "bucket" | "object";
   /** Query parameters that all have to be there. */
   query?: readonly string[];
   /** A header that has to be there. */
@@ -21,7 +30,10 @@ export interface S3Operation {
   run(call: S3Call): Promise<Answer>;
 }
 
+export type S3Operation = ServiceOperation | DriveOperation;
+
 const COPY = "x-amz-copy-source";
+const NONE: readonly string[] = [];
 const PART = ["uploadId", "partNumber"];
 
 export const S3_OPERATIONS: readonly S3Operation[] = [
@@ -111,8 +123,8 @@ export function operationOf(request: S3Request): S3Operation {
     (operation) =>
       operation.method === method &&
       operation.on === on &&
-      (operation.query ?? []).every((each) => query(each) !== undefined) &&
-      names.every((each) => operation.query?.includes(each)) &&
+      (operation.query ?? NONE).every((each) => query(each) !== undefined) &&
+      names.every((each) => (operation.query ?? NONE).includes(each)) &&
       (operation.header === undefined || header(operation.header) !== undefined),
   );
   if (found) return found;

@@ -1,5 +1,5 @@
 /** ListObjectsV2, ListObjects, ListBuckets. */
-import type { Answer, S3Call } from "../call.ts";
+import type { Answer, DriveBucket, S3Call } from "../call.ts";
 import { type ListPage, listPage } from "../files/listing.ts";
 import { encoded } from "../signature/canonical.ts";
 import { S3Error } from "../wire/s3-error.ts";
@@ -100,17 +100,19 @@ function keyOfToken(token: string): string {
   return key;
 }
 
-export async function listBuckets({ bucket }: Pick<S3Call, "bucket">): Promise<Answer> {
-  const one: XmlElement = [
-    "Bucket",
-    elements({ Name: bucket.name, CreationDate: new Date(bucket.createdMs).toISOString() }),
-  ];
+export async function listBuckets(buckets: readonly DriveBucket[]): Promise<Answer> {
+  const each = buckets.map(
+    ({ name, createdMs }): XmlElement => [
+      "Bucket",
+      elements({ Name: name, CreationDate: new Date(createdMs).toISOString() }),
+    ],
+  );
   return {
     xml: [
       "ListAllMyBucketsResult",
       [
         ["Owner", OWNER],
-        ["Buckets", [one]],
+        ["Buckets", each],
       ],
     ],
   };

@@ -2087,9 +2087,9 @@ class Api:
         *,
         timeout: Optional[float] = None,
         idempotency_key: Optional[str] = None,
-    ) -> types.ApikeyRecord:
+    ) -> types.ServiceAccountKeyCreateResult:
         """Create an API key for a service account; it is shown once. `POST /v0/service_accounts/{clientId}/api_keys`"""
-        return cast("types.ApikeyRecord", self._caller.call("POST", f'/service_accounts/{segment("clientId", client_id)}/api_keys', body=body, timeout=timeout, idempotency_key=idempotency_key))
+        return cast("types.ServiceAccountKeyCreateResult", self._caller.call("POST", f'/service_accounts/{segment("clientId", client_id)}/api_keys', body=body, timeout=timeout, idempotency_key=idempotency_key))
 
     def service_account_key_delete(
         self,

@@ -2241,6 +2241,37 @@ class ServiceAccountKeyCreateBody(TypedDict):
     ttl: NotRequired[Any]
     #: What the key may be used for; everything its owner may do when left out.
     scopes: NotRequired[List[str]]
+    #: Also answer with S3 credentials, which end with the key. Default false.
+    s3: NotRequired[bool]
+
+
+class ServiceAccountKeyCreateResult(TypedDict):
+    id: str
+    name: str
+    #: The key itself, only in the answer that makes it.
+    apiKey: NotRequired[str]
+    prefix: str
+    sub: str
+    sub_type: Literal["user", "service_account"]
+    scopes: NotRequired[List[str]]
+    #: Where a request goes that names no workspace.
+    workspace: NotRequired[str]
+    expires_in: NotRequired[str]
+    expiresAt: NotRequired[str]
+    lastUsedAt: NotRequired[str]
+    createdAt: str
+    updatedAt: str
+    createdBy: str
+    updatedBy: str
+    #: The key for S3 clients, only in the answer that makes it, when it was asked for.
+    s3: NotRequired[ServiceAccountKeyCreateResultS3]
+
+
+class ServiceAccountKeyCreateResultS3(TypedDict):
+    accessKeyId: str
+    secretAccessKey: str
+    endpoint: str
+    region: str
 
 
 class ServiceaccountInput(TypedDict):

@@ -121,6 +121,7 @@ import type {
   ScheduleexecutionRecord,
   SearchFindResult,
   ServiceAccountKeyCreateBody,
+  ServiceAccountKeyCreateResult,
   ServiceaccountInput,
   ServiceaccountRecord,
   ServiceaccountUpdate,
@@ -1337,7 +1338,7 @@ export interface Api {
   /** List the API keys of a service account. `GET /v0/service_accounts/{clientId}/api_keys` */
   serviceAccountKeyList(input: CallOptions & { params: { clientId: string } }): Promise<ApikeyRecord[]>;
   /** Create an API key for a service account; it is shown once. `POST /v0/service_accounts/{clientId}/api_keys` */
-  serviceAccountKeyCreate(input: CallOptions & { params: { clientId: string }; body: ServiceAccountKeyCreateBody }): Promise<ApikeyRecord>;
+  serviceAccountKeyCreate(input: CallOptions & { params: { clientId: string }; body: ServiceAccountKeyCreateBody }): Promise<ServiceAccountKeyCreateResult>;
   /** Delete an API key of a service account; it stops working at once. `DELETE /v0/service_accounts/{clientId}/api_keys/{apiKeyId}` */
   serviceAccountKeyDelete(input: CallOptions & { params: { clientId: string; apiKeyId: string } }): Promise<AccountUserDeleteResult>;
   /** Delete a snapshot. `DELETE /v0/sandboxes/{sandboxName}/snapshots/{snapshotId}` */

@@ -4484,6 +4484,36 @@ export interface ServiceAccountKeyCreateBody {
   ttl?: unknown | undefined;
   /** What the key may be used for; everything its owner may do when left out. */
   scopes?: string[] | undefined;
+  /** Also answer with S3 credentials, which end with the key. Default false. */
+  s3?: boolean | undefined;
+}
+
+/** The answer of serviceAccountKeyCreate. */
+export interface ServiceAccountKeyCreateResult {
+  id: string;
+  name: string;
+  /** The key itself, only in the answer that makes it. */
+  apiKey?: string | undefined;
+  prefix: string;
+  sub: string;
+  sub_type: "user" | "service_account";
+  scopes?: string[] | undefined;
+  /** Where a request goes that names no workspace. */
+  workspace?: string | undefined;
+  expires_in?: string | undefined;
+  expiresAt?: string | undefined;
+  lastUsedAt?: string | undefined;
+  createdAt: string;
+  updatedAt: string;
+  createdBy: string;
+  updatedBy: string;
+  /** The key for S3 clients, only in the answer that makes it, when it was asked for. */
+  s3?: {
+    accessKeyId: string;
+    secretAccessKey: string;
+    endpoint: string;
+    region: string;
+  } | undefined;
 }
 
 /** The body of serviceAccountCreate. */
