@@ -44,6 +44,8 @@ export interface App extends Running {
   port: Pick<Edge, "hold" | "adopt" | "fd">;
   /** Process ids of the edge processes that serve. */
   edgePids(): number[];
+  /** Replaces the edge processes one after another, and drops no connection. */
+  restartEdges(): Promise<void>;
   /** Whether workloads can run on this machine. */
   runsWorkloads(): Promise<boolean>;
   /** Goes over to the next secret key, when there is one; see `berth rotate-key`. */
@@ -123,6 +125,7 @@ export async function startApp(options: AppOptions): Promise<App> {
         },
       },
       edgePids: () => inference.edges?.pids() ?? [],
+      restartEdges: async () => inference.edges?.restart(),
       runsWorkloads: () =>
         started.driver.opened().then(
           () => true,

@@ -119,6 +119,8 @@ export type FromOwner =
   /** The server's own certificate was replaced. */
   | { type: "ownCertificate"; credential: Credential }
   | { type: "ping"; id: number }
+  /** Accept no more, serve the connections that are open until each of them ends, and end. */
+  | { type: "retire" }
   /** Accept no more, finish what is open within `graceMs` and end. `keepIdle` = send idle connections to the owner. */
   | { type: "stop"; graceMs: number; keepIdle: boolean };
 

@@ -17,6 +17,8 @@ export interface ServeContext extends AdmitContext {
   responding: PlatformResponseOptions;
   identityWords: string[];
   stopping: boolean;
+  /** Each connection ends with its next answer: another process has taken this one's place. */
+  retiring: boolean;
   /** Requests being served, tunnels included. */
   running: number;
   drained: (() => void) | null;

@@ -79,13 +79,14 @@ export function createGateway(deps: GatewayDeps): Gateway {
     handing: { pool: peerPool, sweeper, rules },
     responding: { rules, clock, docsUrl: settings.docsUrl },
     stopping: false,
+    retiring: false,
     running: 0,
     drained: null,
   };
 
   const { domain, consoleHost, publicHost, isLoopback } = settings;
   const routing = { domain, consoleHost, publicHost, isLoopback, isCustomDomain: deps.isCustomDomain };
-  const accepting = (): boolean => !context.stopping;
+  const accepting = (): boolean => !context.stopping && !context.retiring;
   const laneOf = (management: PlainManagement | undefined): LaneOptions => ({
     sweeper,
     accepting,
@@ -131,6 +132,9 @@ export function createGateway(deps: GatewayDeps): Gateway {
         const socket = one instanceof LaneConnection ? one.giveUpIfIdle() : null;
         if (socket !== null) take(socket);
       }
+    },
+    retire() {
+      context.retiring = true;
     },
     closeIdleConnections() {
       for (const one of sweeper) if (one instanceof LaneConnection) one.closeIfIdle();

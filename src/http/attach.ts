@@ -30,6 +30,8 @@ export interface InferenceDoor {
   connection(socket: Socket, handOver: (socket: Socket) => void, management?: PlainManagement): void;
   closeIdleConnections(): void;
   /** Passes on connections without a request in flight, unread, for another server. TLS and handed-over ones stay. */
+  /** From now on each connection ends with its next answer. */
+  retire(): void;
   giveUpIdle(take: (socket: Socket) => void): void;
   /** The server's connections that have not sent a whole request yet. */
   readonly newcomers: Newcomers;

@@ -43,6 +43,8 @@ export interface Edge extends Running {
   takePort(): void;
   /** New and idle connections wait from now on; requests in flight get `drainMs` when the edge stops. */
   hold(drainMs: number): HeldPort;
+  /** Accepts no more connections; resolves when those that are open have ended by themselves. */
+  retire(): Promise<void>;
   /** Requests in flight get `graceMs`; default: what `hold` was told, or 10 s. */
   stop(graceMs?: number): Promise<void>;
 }
@@ -93,6 +95,7 @@ export function createEdge(options: EdgeOptions): Edge {
   let parked: ParkedPort | null = null;
   let isOpen = false;
   let drainMs = DRAIN_MS;
+  let retired: Promise<void> | null = null;
   /** Closed with the server: what belongs to TLS only. */
   let tls: TlsPort | null = null;
   return {
@@ -148,12 +151,23 @@ export function createEdge(options: EdgeOptions): Edge {
       const host = config.host.includes(":") ? `[${config.host}]` : config.host;
       return `${tls ? "https" : "http"}://${host}:${port}`;
     },
+    async retire() {
+      const open = server;
+      if (!open?.listening) return;
+      gateway.retire();
+      const closeIdle = open.closeIdleConnections;
+      // Node closes idle connections with the server. A client may be about to use one.
+      open.closeIdleConnections = () => {};
+      retired = new Promise((resolve) => void open.close(() => resolve()));
+      open.closeIdleConnections = closeIdle;
+      await retired;
+    },
     async stop(graceMs = drainMs) {
       const open = server;
-      if (!open || (!open.listening && !held && !parked)) return;
+      if (!open || (!open.listening && !held && !parked && !retired)) return;
       isOpen = false;
       if (!open.listening && !held) parked?.close();
-      const closed = new Promise((resolve) => open.close(resolve));
+      const closed = retired ?? new Promise<void>((resolve) => void open.close(() => resolve()));
       tls?.stop();
       // A connection whose last request was just answered would otherwise stay open for another one.
       const sweep = setInterval(() => {

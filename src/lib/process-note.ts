@@ -30,9 +30,14 @@ export interface ProcessNote {
   attendant?: ProcessIdentity | undefined;
   /** Whether the process handles ROTATE_SIGNAL. */
   rotatesKey?: boolean;
+  /** Whether the process has edge processes, and exchanges them when ROTATE_SIGNAL comes with RESTART_EDGES. */
+  restartsEdges?: boolean;
 }
 
-/** Asks a server to switch to the next secret key. Ignored by default by processes that do not handle it. */
+/** Word that asks a server to exchange its edge processes; the server removes it when it has. */
+export const RESTART_EDGES = "restart-edges";
+
+/** Asks a server to do what its word says, and without one to switch to the next secret key. Ignored by default by processes that do not handle it. */
 export const ROTATE_SIGNAL = "SIGURG";
 
 export type ProcessIdentity = Pick<ProcessNote, "pid" | "identity">;
@@ -70,6 +75,15 @@ export function leaveWish(dataDir: string, pid: number, word: string): void {
     writeFileSync(file, word);
   } finally {
     closeSync(file);
+  }
+}
+
+/** The word that was left for a process, and is still there. */
+export function wishFor(dataDir: string, pid: number): string | null {
+  try {
+    return readFileSync(wishOf(dataDir, pid), "utf8");
+  } catch {
+    return null;
   }
 }
 

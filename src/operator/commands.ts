@@ -88,6 +88,19 @@ export const operatorCommands: readonly CommandSpec[] = [
     },
   },
   {
+    name: "restart-edges",
+    group,
+    summary: "replace the edge processes of the running server, and drop no connection",
+    details:
+      "One after another a new process takes the place of an old one. An old process serves the connections that it has\nuntil they end: each HTTP/1.1 connection with its next answer, HTTP/2 ones with their last one, WebSockets when either\nside ends them, at the latest after an hour.",
+    options: settingOptions(["data"]),
+    examples: ["berth restart-edges"],
+    run: async (call) => {
+      const { restartEdges } = await import("./restart-edges.ts");
+      return say(call, await restartEdges(configOf(call)));
+    },
+  },
+  {
     name: "doctor",
     group,
     summary: "check this machine and say what to do",

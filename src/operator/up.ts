@@ -7,7 +7,15 @@ import { SHARING_ADVICE, sharedWithWorkloads } from "../contract/console.ts";
 import { credentialsFile, readCredentials, writeCredentials } from "../lib/credentials.ts";
 import type { TakenPort } from "../lib/network/held-port.ts";
 import { isEveryAddress } from "../lib/network/own-address.ts";
-import { leaveNote, type ProcessIdentity, ROTATE_SIGNAL, takeWish } from "../lib/process-note.ts";
+import {
+  leaveNote,
+  leaveWish,
+  type ProcessIdentity,
+  RESTART_EDGES,
+  ROTATE_SIGNAL,
+  takeWish,
+  wishFor,
+} from "../lib/process-note.ts";
 import { ROOT } from "../lib/root.ts";
 import { settleMemory } from "../lib/settle-memory.ts";
 import { terminalLog } from "../lib/terminal-log.ts";
@@ -72,9 +80,16 @@ async function serve({ config, log, attendant, ...turn }: Start): Promise<Servin
   const started: Config = turn.port ? { ...config, on_stop: "keep" } : config;
   const app = await startApp({ config: started, log, version: packageVersion(), ...turn });
   const note = { url: app.url, startedAt: toIso(Date.now()), version: packageVersion(), root: ROOT, attendant };
-  const rotate = (): void => app.rotateKey();
+  const rotate = (): void => {
+    if (wishFor(config.data, process.pid) === RESTART_EDGES) void exchangeEdges(config.data, app, log);
+    else app.rotateKey();
+  };
   process.on(ROTATE_SIGNAL, rotate);
-  const takeNote = leaveNote(config.data, { ...note, rotatesKey: true });
+  const takeNote = leaveNote(config.data, {
+    ...note,
+    rotatesKey: true,
+    restartsEdges: app.edgePids().length > 0,
+  });
   const removeNote = (): void => {
     process.off(ROTATE_SIGNAL, rotate);
     takeNote();
@@ -83,6 +98,17 @@ async function serve({ config, log, attendant, ...turn }: Start): Promise<Servin
   const shared = sharedWithWorkloads(consoleBaseOf(config, app.url));
   if (shared !== null) log.warn({ pages: app.pagesUrl }, SHARING_ADVICE[shared]);
   return { app, removeNote };
+}
+
+/** Removes the word that asked for it, or says in its place why it failed. */
+async function exchangeEdges(dataDir: string, app: App, log: Logger): Promise<void> {
+  try {
+    await app.restartEdges();
+    takeWish(dataDir);
+  } catch (error) {
+    log.error({ err: error }, "edge processes were not replaced");
+    leaveWish(dataDir, process.pid, error instanceof Error ? error.message : String(error));
+  }
 }
 
 /** The folder and process of the version that serves from then on, or null when the server has stopped. */

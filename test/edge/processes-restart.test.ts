@@ -1,11 +1,15 @@
 /** Edge processes and their server's end: an upgrade keeps idle connections, and a kill loses and repeats no usage. */
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import { createServer, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, type TestContext, test } from "node:test";
+import { promisify } from "node:util";
+import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { freePort } from "../free-port.ts";
 import { caller, startTestPlatform, TEST_KEY } from "../platform.ts";
 import { eventually } from "../sandboxd-harness.ts";
@@ -59,6 +63,77 @@ suite("edge processes and the end of their server", () => {
     assert.equal(second.app.edgePids().length, 2);
   });
 
+  test("new edge processes take the place of old ones, and no connection is dropped", async (t) => {
+    const waiting: ServerResponse[] = [];
+    const app = createServer((req, res) => (req.url === "/hold" ? void waiting.push(res) : res.end("answered")));
+    app.on("upgrade", (_req, socket: Socket) => {
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+      socket.pipe(socket);
+      socket.on("error", () => socket.destroy());
+    });
+    t.after(() => app.close().closeAllConnections());
+    app.listen(0, "127.0.0.1");
+    await once(app, "listening");
+    const appPort = (app.address() as AddressInfo).port;
+    const machine = new FakeMachine({ images: ["service/base-image:latest"], portOf: () => appPort });
+    t.after(() => machine.dispose());
+    await using platform = await startTestPlatform({ driver: fakeDriver(machine), config: { edge_processes: "2" } });
+    const made = await platform.call("POST", "/sandboxes", { body: { metadata: { name: "box" }, spec: {} } });
+    assert.equal(made.status, 200);
+    const { hostname, port } = new URL(platform.url);
+    const send = (path: string, more = ""): Socket => {
+      const socket = connect(Number(port), hostname);
+      t.after(() => socket.destroy());
+      socket.write(headOf(path, more));
+      return socket;
+    };
+    const headOf = (path: string, more = ""): string =>
+      `GET /main/sandboxes/box/port/3000${path} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${platform.apiKey}\r\n${more}\r\n`;
+    const heard = async (socket: Socket): Promise<string> => String((await once(socket, "data"))[0]);
+
+    const idle = Array.from({ length: 8 }, () => send("/x"));
+    for (const text of await Promise.all(idle.map(heard))) assert.match(text, /^HTTP\/1\.1 200 /);
+    const sockets = Array.from({ length: 4 }, () => send("/ws", "Connection: Upgrade\r\nUpgrade: websocket\r\n"));
+    for (const text of await Promise.all(sockets.map(heard))) assert.match(text, /^HTTP\/1\.1 101 /);
+    const held = send("/hold");
+    await eventually(async () => waiting.length === 1, "a request is open");
+    const before = platform.app.edgePids();
+
+    let [isOver, asked] = [false, 0];
+    const load = async (): Promise<void> => {
+      while (!isOver) {
+        const socket = send("/x", "Connection: close\r\n");
+        assert.match(await heard(socket), /^HTTP\/1\.1 200 /);
+        asked += 1;
+        socket.destroy();
+      }
+    };
+    const loads = [load(), load()];
+    await platform.app.restartEdges();
+    isOver = true;
+    await Promise.all(loads);
+    assert.ok(asked > 0);
+    const now = platform.app.edgePids();
+    assert.deepEqual([now.length, now.some((pid) => before.includes(pid))], [2, false]);
+    assert.match(await (await fetch(`${platform.url}/readyz`)).text(), /"ready"/);
+    for (const socket of idle) {
+      socket.write(headOf("/x"));
+      const answer = await heard(socket);
+      assert.match(answer, /^HTTP\/1\.1 200 [\s\S]*connection: close/i, "it ends with an answer, not before");
+    }
+    waiting[0]?.end("late");
+    assert.match(await heard(held), /^HTTP\/1\.1 200 /);
+    for (const socket of sockets) {
+      socket.write("echo");
+      assert.equal(await heard(socket), "echo");
+    }
+    // What is revoked is over for the connections of an old process too.
+    assert.ok(before.every(isAlive), "the WebSockets keep both");
+    for (const socket of [...sockets, held]) socket.destroy();
+    await eventually(async () => !before.some(isAlive), "old processes end with their last connection");
+    assert.equal(platform.app.edgePids().length, 2, "and are not replaced");
+  });
+
   test("a killed server loses and repeats no usage that went through its edge processes", async (t) => {
     const dataDir = folder(t);
     const env = { BERTH_EDGE_PROCESSES: "2", PORT: String(await freePort()) };
@@ -77,6 +152,11 @@ suite("edge processes and the end of their server", () => {
       return ((await answer.json()) as { usage: { prompt_tokens: number; completion_tokens: number } }).usage;
     };
     const told = await Promise.all(Array.from({ length: 20 }, ask));
+    const started = edgesOf(first.child.pid);
+    const berth = join(import.meta.dirname, "../../bin/berth.js");
+    const restart = await promisify(execFile)(process.execPath, [berth, "restart-edges", "--data", dataDir]);
+    assert.match(restart.stdout + restart.stderr, /has new edge processes/);
+    await eventually(async () => !started.some(isAlive), "old processes without connections end");
     const edges = edgesOf(first.child.pid);
     assert.equal(edges.length, 2);
     await first.kill("SIGKILL");

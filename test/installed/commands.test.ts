@@ -24,6 +24,7 @@ const ELSEWHERE: Record<string, string> = {
   "backup verify": "test/backup/drills.test.ts",
   "backup list": "test/backup/drills.test.ts",
   restore: "test/e2e/backup.test.ts",
+  "restart-edges": "test/edge/processes-restart.test.ts",
   "rotate-key": "test/rotation/cli.test.ts; a backup that another file makes meanwhile would be refused",
   "reset-password": "test/identity/cli-sign-in.test.ts",
   passwd: "test/identity/cli-suite.ts",

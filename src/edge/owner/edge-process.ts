@@ -38,6 +38,8 @@ export class EdgeProcess {
   #lastPing = 0;
   totals: GatewayTotals = NOTHING_COUNTED;
   isServing = false;
+  /** Another process has its place; it serves the connections that it has. */
+  isRetiring = false;
   /** When the process last showed that it lives. */
   seenMs = performance.now();
   readonly startedMs = performance.now();
@@ -96,6 +98,12 @@ export class EdgeProcess {
       this.#pings.set(id, resolve);
       this.send({ type: "ping", id });
     });
+  }
+
+  /** Lets the process end with the last of its connections. */
+  retire(): void {
+    this.isRetiring = true;
+    this.send({ type: "retire" });
   }
 
   /** Resolves when the process is gone. */

@@ -60,6 +60,8 @@ export interface Port {
 export interface EdgeProcesses extends Running {
   /** Resolves when the processes serve. */
   open(port: Port): Promise<void>;
+  /** Replaces the processes one after another. Connections stay with the process that has them until they end. */
+  restart(): Promise<void>;
   /** Resolves when every process has heard of the changes so far. Waits a moment at most. */
   settled(): Promise<void>;
   totals(): Promise<readonly GatewayTotals[]>;
@@ -82,11 +84,14 @@ export function createEdgeProcesses(options: EdgeProcessesOptions): EdgeProcesse
   let ownerAccepts = false;
   let held: { graceMs: number; take(socket: Socket): void } | null = null;
   let refreshing: Promise<void> | null = null;
+  let port: Port | null = null;
+  let restarting: Promise<void> = Promise.resolve();
   /** Resolves when anybody accepts connections. */
   const accepting = Promise.withResolvers<void>();
   addMetrics(registry, { serving: () => serving().length, restarts: () => restarts });
 
-  const serving = (): EdgeProcess[] => [...processes].filter(({ isServing }) => isServing);
+  const serving = (): EdgeProcess[] => [...processes].filter((one) => one.isServing && !one.isRetiring);
+  const remaining = (): EdgeProcess[] => [...processes].filter(({ isRetiring }) => !isRetiring);
   const unsubscribe = [
     options.onChange(({ topic, key }) => {
       era += 1;
@@ -110,14 +115,14 @@ export function createEdgeProcesses(options: EdgeProcessesOptions): EdgeProcesse
     for (const one of processes) one.send({ type: "certificate", name, credential });
   });
 
-  /** Resolves when the process serves or has ended. */
-  function begin(at: Port): Promise<void> {
-    const ready = Promise.withResolvers<void>();
+  /** Resolves with the process when it serves, and with null when it has ended before. */
+  function begin(at: Port): Promise<EdgeProcess | null> {
+    const ready = Promise.withResolvers<EdgeProcess | null>();
     const one = new EdgeProcess({
       ...{ answers, fd: at.fd, claim: options.claim, era: () => era, start: at.start },
       onServed: options.onServed,
       onServing() {
-        ready.resolve();
+        ready.resolve(one);
         accepting.resolve();
       },
       onLog: (level, fields, sentence) => log[level](fields, sentence),
@@ -127,11 +132,12 @@ export function createEdgeProcesses(options: EdgeProcessesOptions): EdgeProcesse
     void one.ended.then((reason) => {
       processes.delete(one);
       gone.add(one.totals);
-      ready.resolve();
-      if (stopping) return;
+      ready.resolve(null);
+      if (stopping || one.isRetiring) return;
       const livedMs = performance.now() - one.startedMs;
       log.error({ edge: one.pid, reason, livedMs }, "an edge process has ended; another takes its place");
-      replace(at, livedMs);
+      // While processes are exchanged there is one more of them.
+      if (remaining().length < count) replace(at, livedMs);
     });
     return ready.promise;
   }
@@ -164,12 +170,23 @@ export function createEdgeProcesses(options: EdgeProcessesOptions): EdgeProcesse
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, SETTLE_MAX_MS);
     });
-    await Promise.race([late, Promise.all(serving().map((one) => one.settled()))]);
+    await Promise.race([late, Promise.all([...processes].map((one) => one.settled()))]);
     clearTimeout(timer);
+  }
+
+  async function exchangeAll(): Promise<void> {
+    if (port === null || stopping) return;
+    for (const old of serving()) {
+      const fresh = await begin(port);
+      if (fresh === null) throw new Error("A new edge process did not start; the others serve on. See the log.");
+      old.retire();
+    }
+    log.info({ pids: serving().map(({ pid }) => pid) }, "new edge processes serve the port");
   }
 
   return {
     async open(at) {
+      port = at;
       at.onOwnCertificate((credential) => {
         for (const one of processes) one.send({ type: "ownCertificate", credential });
       });
@@ -178,6 +195,10 @@ export function createEdgeProcesses(options: EdgeProcessesOptions): EdgeProcesse
       log.info({ pids: serving().map(({ pid }) => pid) }, "edge processes serve the port");
     },
     settled,
+    async restart() {
+      restarting = restarting.catch(() => {}).then(exchangeAll);
+      await restarting;
+    },
     async totals() {
       refreshing ??= settled().finally(() => {
         setTimeout(() => {

@@ -17,7 +17,7 @@ import { asNode } from "../../http/tls/tls-server.ts";
 import { detach } from "../../lib/network/held-port.ts";
 import { proxiesOf } from "../../lib/schemas/tls-settings.ts";
 import { settleMemory } from "../../lib/settle-memory.ts";
-import { systemClock } from "../../lib/time/clock.ts";
+import { HOUR_MS, systemClock } from "../../lib/time/clock.ts";
 import type { Credential } from "../../lib/x509/certificate.ts";
 import { type EdgeStart, type FromEdge, type FromOwner, OWNER, PORT_FD, type Served } from "../messages.ts";
 import { createCallers } from "./callers.ts";
@@ -28,6 +28,9 @@ import { createRoutes } from "./routes.ts";
 
 /** Time for requests in flight when the owner is gone. */
 const ORPHAN_GRACE_MS = 10_000;
+
+/** Longest life of connections after another process has taken this one's place. */
+const RETIRE_MAX_MS = HOUR_MS;
 
 interface Serving {
   edge: Edge;
@@ -102,6 +105,13 @@ export function runEdge(): void {
     }
   }
 
+  async function retire(): Promise<void> {
+    const late = setTimeout(() => void end(ORPHAN_GRACE_MS, false), RETIRE_MAX_MS);
+    await serving?.edge.retire();
+    clearTimeout(late);
+    await end(0, false);
+  }
+
   function end(graceMs: number, keepIdle: boolean): Promise<void> {
     const stop = async (): Promise<void> => {
       const sent: Promise<void>[] = [];
@@ -132,6 +142,7 @@ export function runEdge(): void {
     else if (message.type === "ownCertificate") renewOwn(message.credential);
     else if (message.type === "ping")
       send({ type: "pong", id: message.id, totals: serving?.gateway.totals() ?? NOTHING_COUNTED });
+    else if (message.type === "retire") void retire();
     else if (message.type === "stop") void end(message.graceMs, message.keepIdle);
     else void start(message.start);
   });
