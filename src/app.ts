@@ -78,7 +78,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       {
         ...{ store, clock, settings, log, prices },
         nodes: started.nodeRegistry.nodes,
-        providers: createProviderPort(store, () => inference.models),
+        providers: createProviderPort(store, clock, () => inference.models),
         outbound: stack.add(createOutbound({ privateAddresses: privateAddressesOf(config) })),
         reconciledKinds: BEHAVIOURS.filter((half) => half.reconciled).map((half) => half.kind.name),
         keyFor: store.keyFor,

@@ -174,6 +174,8 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"jobExecutionTaskGrid","method":"GET","path":"/jobs/{jobId}/executions/{executionId}/tasks/grid","summary":"The status of every task of an execution, one letter each, or of those that changed","scope":"jobs:get","role":"member","kind":"job"},
   {"id":"jobExecutionData","method":"GET","path":"/jobs/{jobId}/executions/{executionId}/data/{token}","summary":"What a running task reads its arguments from","scope":null,"role":"member","kind":"job"},
   {"id":"modelUsage","method":"GET","path":"/usage/models","summary":"Tokens and cost of the workspace's models, by model and by key","scope":"models:list","role":"member","kind":"model"},
+  {"id":"modelRequests","method":"GET","path":"/models/{modelName}/requests","summary":"The single requests to a model, newest first: who asked, tokens, cost","scope":"models:list","role":"member","kind":"model"},
+  {"id":"modelBudget","method":"GET","path":"/models/{modelName}/budget","summary":"What the token policies of a model leave to you in the windows that are open now","scope":"models:get","role":"member","kind":"model"},
   {"id":"logQuery","method":"GET","path":"/observability/logs","summary":"List what workloads have written, newest first","scope":"logs:list","role":"member","kind":"log"},
   {"id":"logHistogram","method":"GET","path":"/observability/logs/histogram","summary":"Count what workloads have written over time, by severity","scope":"logs:list","role":"member","kind":"log"},
   {"id":"logFollow","method":"GET","path":"/observability/logs/follow","summary":"Hear what workloads write as it comes, as server-sent events","scope":"logs:list","role":"member","kind":"log"},

@@ -12,7 +12,7 @@ import { resourceHandlers } from "../api/resource-handlers.ts";
 import { createApi } from "../api/server.ts";
 import { addUploadRoute } from "../api/upload-route.ts";
 import { createIdentityProvider } from "../auth/external/identity-provider.ts";
-import { sharedWithWorkloads } from "../contract/console.ts";
+import { previewOrigins, sharedWithWorkloads } from "../contract/console.ts";
 import type { DirectCall } from "../contract/direct-call.ts";
 import { createEdge, type Edge } from "../http/edge.ts";
 import { UnreadAnswers } from "../http/unread-answers.ts";
@@ -86,7 +86,7 @@ export async function startManagement(
       base: sharedWithWorkloads(consoleBase()) === "origin" ? "/console" : "",
       brand: config.brand,
       version: platform.settings.version,
-      frames: [],
+      frames: previewOrigins(consoleBase()),
     }),
     cacheFolder: join(config.data, "cache"),
     log: platform.log,

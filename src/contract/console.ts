@@ -3,7 +3,9 @@
  * workload ever has their origin. Without such a host the pages are at the public address, and pages of workloads there
  * are sandboxed (http/page-rules.ts).
  */
+
 import { isLoopbackName, siteOf } from "../lib/network/site.ts";
+import { hostsBelow } from "./addresses.ts";
 
 const LABEL = "console";
 
@@ -37,6 +39,13 @@ export function sharedWithWorkloads(base: ConsoleBase): "origin" | "site" | null
   if (pages.hostname === path.hostname) return "origin";
   const workloads = [path.hostname, ...(base.domain === undefined ? [] : [base.domain])];
   return workloads.some((host) => siteOf(host) === siteOf(pages.hostname)) ? "site" : null;
+}
+
+/** Origins that previews have, as sources of a content security policy; never the origin of the pages themselves. */
+export function previewOrigins(base: ConsoleBase): string[] {
+  const { protocol, origin } = new URL(base.publicUrl);
+  const below = `${protocol}//*.${hostsBelow(base)}`;
+  return sharedWithWorkloads(base) === "origin" ? [below] : [origin, below];
 }
 
 export const SHARING_ADVICE = {

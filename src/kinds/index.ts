@@ -28,7 +28,7 @@ import { executionOperations } from "./job/operations.ts";
 import { logOperations } from "./log/operations.ts";
 import { metricOperations } from "./metric/operations.ts";
 import { model } from "./model/kind.ts";
-import { modelUsage } from "./model/operations.ts";
+import { modelOperations } from "./model/operations.ts";
 import { nodeOperations } from "./node/operations.ts";
 import { overviewOperations } from "./overview/operations.ts";
 import { policy } from "./policy/kind.ts";
@@ -102,7 +102,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...connectionOperations,
   ...invitationOperations,
   ...executionOperations,
-  modelUsage,
+  ...modelOperations,
   ...logOperations,
   ...metricOperations,
   ...nodeOperations,

@@ -123,6 +123,20 @@ export interface ModelProviders {
   problemOf(model: Pick<Resource, "name" | "spec">, connection: Resource | null): string | null;
   /** The models that a connection's key may use, as listed by the provider. */
   listModels(connection: Resource): Promise<ProviderModel[]>;
+  /** What the token caps of these policies leave to a caller now. */
+  budgetsLeft(
+    workspace: string,
+    policies: readonly Resource[],
+    subject: { type: string; id: string },
+  ): Promise<ModelBudget[]>;
+}
+
+export interface ModelBudget {
+  policy: string;
+  per: "policy" | "key" | "session";
+  startTime: string;
+  endTime: string;
+  limits: { name: "input" | "output" | "total" | "requests"; limit: number; used: number; left: number }[];
 }
 
 export interface ProviderDescription {

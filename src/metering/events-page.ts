@@ -3,17 +3,14 @@ import type { CursorCodec } from "../contract/cursor.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { toIso } from "../lib/time/clock.ts";
+import type { EventsPage, EventsWindow, PlacedEvent } from "../store/usage/events.ts";
 import type { UsageEvent, UsageEventPlace } from "../store/usage/port.ts";
 import { isDimension, usageOf } from "./dimensions.ts";
 import { parseEventsQuery } from "./metrics-query.ts";
 
 export interface EventsDependencies {
   ledger: {
-    events(
-      accountId: string,
-      window: { startMs: number; endMs: number },
-      page: { limit: number; after: UsageEventPlace | null },
-    ): Promise<{ event: UsageEvent; place: UsageEventPlace }[]>;
+    events(accountId: string, window: EventsWindow, page: EventsPage): Promise<PlacedEvent[]>;
   };
   cursors: CursorCodec;
   clock: Clock;
@@ -24,10 +21,16 @@ export async function usageEventsPage(
   accountId: string,
   raw: Readonly<Record<string, unknown>>,
 ) {
-  const { window, limit, cursor } = parseEventsQuery(raw);
-  const bound = ["accountUsageEvents", accountId, window.startMs, window.endMs];
+  const { window, filter, limit, cursor } = parseEventsQuery(raw);
+  const bound = [
+    "accountUsageEvents",
+    accountId,
+    window.startMs,
+    window.endMs,
+    ...(Object.keys(filter).length > 0 ? [filter] : []),
+  ];
   const after = cursor === null ? null : placeOf(cursors.decode(cursor, bound, clock.now()));
-  const found = await ledger.events(accountId, window, { limit: limit + 1, after });
+  const found = await ledger.events(accountId, window, { filter, limit: limit + 1, after });
   const page = found.slice(0, limit);
   const last = page.at(-1);
   const hasMore = found.length > limit && last !== undefined;
@@ -53,7 +56,7 @@ function toWire({ series, startMs, endMs, quantity, key }: UsageEvent) {
   };
 }
 
-function placeOf([startMs, series, key]: unknown[]): UsageEventPlace {
+export function placeOf([startMs, series, key]: unknown[]): UsageEventPlace {
   if (typeof startMs !== "number" || typeof series !== "number" || typeof key !== "string") {
     throw new PlatformError("invalid_cursor", "cursor does not belong to this endpoint. Start again without one.");
   }

@@ -71,6 +71,9 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
+/** What the keys of counted events begin with; spans have others. */
+export const COUNT_KEY = "count-";
+
 export class Meter implements Running {
   readonly #deps: MeterDependencies;
   readonly #memory: MeterMemory;
@@ -148,7 +151,7 @@ export class Meter implements Running {
       assertCount(quantity, key, atMs, nowMs);
       const series = allSeries.get(dimension) ?? seriesOf(resource, dimension);
       allSeries.set(dimension, series);
-      return { series, startMs: atMs, endMs: atMs, quantity, key: `count-${key}` };
+      return { series, startMs: atMs, endMs: atMs, quantity, key: `${COUNT_KEY}${key}` };
     });
     return this.#enqueue({ do: "count", events });
   }

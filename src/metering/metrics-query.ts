@@ -66,15 +66,17 @@ export function parseMetricsQuery(raw: Readonly<Record<string, unknown>>): Metri
 
 export interface EventsQuery {
   window: MetricsWindow;
+  filter: UsageKey;
   limit: number;
   cursor: string | null;
 }
 
-/** Parses the query for single events: a window and a page. */
+/** Parses the query for single events: a window, filters and a page. */
 export function parseEventsQuery(raw: Readonly<Record<string, unknown>>): EventsQuery {
-  const given = textParameters(raw, ["startTime", "endTime", "limit", "cursor"]);
+  const given = textParameters(raw, ["startTime", "endTime", "limit", "cursor", ...Object.keys(FILTERS)]);
   return {
     window: parseWindow(required(given, "startTime"), required(given, "endTime")),
+    filter: parseFilter(given),
     limit: parseLimit(given.get("limit"), EVENTS_LIMIT_MAX),
     cursor: given.get("cursor") || null,
   };

@@ -19,7 +19,7 @@ const MODEL_COUNTS = {
 
 export type ModelCount = keyof typeof MODEL_COUNTS;
 
-const DIMENSIONS = Object.keys(MODEL_COUNTS) as ModelCount[];
+export const MODEL_DIMENSIONS = Object.keys(MODEL_COUNTS) as ModelCount[];
 
 export interface TokenMeter extends Running {
   /** Writes the usage known so far to the journal; it is recorded if the process dies before the request ends. */
@@ -148,7 +148,7 @@ const refused = ({ requestId, model, startedAtMs, inputTokens, outputTokens }: M
 function countsOf(tokens: ModelTokens): Count[] {
   const counts: Count[] = [];
   const atMs = Math.floor(tokens.startedAtMs);
-  for (const dimension of DIMENSIONS) {
+  for (const dimension of MODEL_DIMENSIONS) {
     const quantity = MODEL_COUNTS[dimension](tokens);
     if (quantity > 0) counts.push({ dimension, quantity, key: tokens.requestId, atMs });
   }

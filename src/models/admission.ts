@@ -29,7 +29,7 @@ export async function admitRequest(ask: AdmissionAsk, deps: AdmissionDeps): Prom
   const policies = ask.resolved.policies.filter(forModels);
   if (policies.length === 0) return null;
   checkLocation(policies, deps.place);
-  const capped = policies.flatMap((policy) => capOf(ask, policy));
+  const capped = capsOf(ask, policies);
   const tokens = capped.length === 0 ? null : ask.tokens();
   if (!tokens) return null;
   const admission = await deps.budget.reserve({ policies: capped, ...tokens, fingerprint: ask.fingerprint });
@@ -40,8 +40,15 @@ export async function admitRequest(ask: AdmissionAsk, deps: AdmissionDeps): Prom
 const forModels = ({ resourceTypes }: PolicyRecord): boolean =>
   !resourceTypes || resourceTypes.length === 0 || resourceTypes.includes("model");
 
+/** Whose requests a cap counts together. */
+export type Counted = Pick<AdmissionAsk, "workspace" | "subject" | "session">;
+
+/** The caps of a model that names these policies. */
+export const capsOf = (ask: Counted, policies: readonly PolicyRecord[]): CappedPolicy[] =>
+  policies.filter(forModels).flatMap((policy) => capOf(ask, policy));
+
 /** A cap belongs to its policy: models that share the policy share the budget. */
-function capOf(ask: AdmissionAsk, policy: PolicyRecord): CappedPolicy[] {
+function capOf(ask: Counted, policy: PolicyRecord): CappedPolicy[] {
   const limits = policy.type === "maxToken" ? readTokenLimits(policy.maxTokens) : null;
   return limits
     ? [{ key: `${ask.workspace}/${policy.name}${scopeOf(ask, limits.per)}`, name: policy.name, limits }]
@@ -49,7 +56,7 @@ function capOf(ask: AdmissionAsk, policy: PolicyRecord): CappedPolicy[] {
 }
 
 /** Requests of a caller without a session are one session. */
-function scopeOf({ subject, session }: AdmissionAsk, per: CapScope): string {
+function scopeOf({ subject, session }: Counted, per: CapScope): string {
   if (per === "policy") return "";
   const caller = hash("sha256", JSON.stringify([subject?.type, subject?.id]), "base64url");
   if (per === "key") return `/key/${caller}`;

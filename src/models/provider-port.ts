@@ -1,8 +1,10 @@
 /** What the management API asks about model providers. */
 import { PlatformError } from "../contract/errors.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
+import { type BudgetLeft, budgetsLeft } from "./budget-report.ts";
 import {
   describeIntegration,
   type IntegrationDescription,
@@ -10,9 +12,9 @@ import {
   type ProviderModel,
 } from "./connections.ts";
 import type { ModelGateway } from "./model-gateway.ts";
-import type { ModelRecord } from "./model-records.ts";
+import type { ModelRecord, Subject } from "./model-records.ts";
 import { providerOf } from "./providers/catalogue.ts";
-import { connectionOf } from "./stored-models.ts";
+import { connectionOf, policyOf } from "./stored-models.ts";
 import { secretOf } from "./upstream-headers.ts";
 import { baseUrlOf } from "./upstream-request.ts";
 
@@ -20,10 +22,11 @@ export interface ProviderPort {
   describe(integration: string): IntegrationDescription | null;
   problemOf(model: Pick<Resource, "name" | "spec">, connection: Resource | null): string | null;
   listModels(connection: Resource): Promise<ProviderModel[]>;
+  budgetsLeft(workspace: string, policies: readonly Resource[], subject: Subject): Promise<BudgetLeft[]>;
 }
 
 /** `models` is asked late, because the API is made before the gateway is. */
-export const createProviderPort = (store: Store, models: () => ModelGateway): ProviderPort => ({
+export const createProviderPort = (store: Store, clock: Clock, models: () => ModelGateway): ProviderPort => ({
   describe(integration) {
     try {
       return describeIntegration(integration);
@@ -47,4 +50,6 @@ export const createProviderPort = (store: Store, models: () => ModelGateway): Pr
     }
   },
   listModels: (connection) => listProviderModels(connectionOf(connection, store), models().upstreams),
+  budgetsLeft: (workspace, policies, subject) =>
+    budgetsLeft({ records: store.records, clock }, workspace, policies.map(policyOf), subject),
 });

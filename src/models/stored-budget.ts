@@ -38,7 +38,7 @@ export interface StoredBudgetDeps {
 export function createStoredBudget({ records, clock, holder, alone }: StoredBudgetDeps): BudgetState {
   return {
     update: <T>(key: string, expiresAtMs: number, change: (state: WindowState) => Changed<T>): Promise<T> =>
-      records.update(`tokens/${key}`, expiresAtMs + KEPT_AFTER_END_MS, (value) => {
+      records.update(recordOf(key), expiresAtMs + KEPT_AFTER_END_MS, (value) => {
         const stored: StoredWindow =
           value === null ? { ...emptyWindow(), held: {} } : (JSON.parse(value) as StoredWindow);
         const others = Object.entries(stored.held).filter(
@@ -64,6 +64,18 @@ export function createStoredBudget({ records, clock, holder, alone }: StoredBudg
       }),
   };
 }
+
+/** What finished requests used of a window; nothing where none was asked for yet. */
+export async function readStoredWindow(
+  records: Pick<Records, "read">,
+  key: string,
+): Promise<Pick<WindowState, "used" | "requests">> {
+  const value = await records.read(recordOf(key));
+  const { used, requests = 0 } = value === null ? emptyWindow() : (JSON.parse(value) as StoredWindow);
+  return { used, requests };
+}
+
+const recordOf = (key: string): string => `tokens/${key}`;
 
 type Amounts = Pick<WindowState, "reserved" | "inFlight">;
 

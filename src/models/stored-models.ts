@@ -106,4 +106,4 @@ export function connectionOf(resource: Resource, store: Store): ProviderConnecti
   };
 }
 
-const policyOf = ({ name, spec }: Resource): PolicyRecord => ({ name, ...(spec as Omit<PolicyRecord, "name">) });
+export const policyOf = ({ name, spec }: Resource): PolicyRecord => ({ name, ...(spec as Omit<PolicyRecord, "name">) });

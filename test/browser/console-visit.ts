@@ -13,12 +13,15 @@ export async function visitConsole(
   link: string,
   publicUrl: string,
   work: (page: Page) => Promise<void>,
+  /** What the browser notes of an attack that it refused. */
+  refused: RegExp | null = null,
 ): Promise<void> {
   const { page, context } = await chromium.person();
   const wrong: string[] = [];
   const own = [new URL(link).origin, publicUrl, publicUrl.replace(/^http/, "ws"), "null"];
   // A refusal of the API is shown in the page, and noted by the browser too.
-  const isNote = (text: string): boolean => /responded with a status of 4\d\d/.test(text);
+  const isNote = (text: string): boolean =>
+    /responded with a status of 4\d\d/.test(text) || refused?.test(text) === true;
   page.on("console", (message) => {
     if (message.type() === "error" && !isNote(message.text())) wrong.push(message.text());
   });

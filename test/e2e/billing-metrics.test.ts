@@ -258,6 +258,19 @@ describe("what goes with the metrics", () => {
     });
     const second = await platform.call("GET", `${path}&cursor=${first.body.meta.nextCursor}`);
     assert.deepEqual([second.body.data.length, second.body.meta], [1, { hasMore: false, nextCursor: "" }]);
+    const narrowed = await platform.call(
+      "GET",
+      `${path}&limit=1&resourceName=box&billingDimension=sandbox_compute_runtime_gbs`,
+    );
+    assert.deepEqual(narrowed.body.data, [first.body.data[0]]);
+    const none = await platform.call("GET", `${path}&resourceName=nobody`);
+    assert.deepEqual(none.body.data, []);
+    // A cursor goes on only with the filters that it was made with.
+    assert.equal(
+      (await platform.call("GET", `${path}&resourceName=box&cursor=${first.body.meta.nextCursor}`)).status,
+      400,
+    );
+    assert.equal((await platform.call("GET", `${path}&resourcename=box`)).status, 400);
   });
 
   test("counters for everything that was used", async () => {

@@ -23,11 +23,14 @@ async function ask(model: string, text: string, key = platform.apiKey, workspace
     body: JSON.stringify({ messages: [{ role: "user", content: text }] }),
   });
   assert.equal(answer.status, 200);
+  lastId[model] = answer.headers.get("x-request-id") ?? "";
   const { usage: told } = (await answer.json()) as { usage: { prompt_tokens: number; completion_tokens: number } };
   upstream.input += told.prompt_tokens;
   upstream.output += told.completion_tokens;
 }
 
+/** The id of the last answer of each model. */
+const lastId: Record<string, string> = {};
 /** What the answers themselves said. */
 const upstream = { input: 0, output: 0 };
 
@@ -74,6 +77,28 @@ test("by model, the costliest first, and in all what the providers said", async 
   assert.equal(body.summary.cost, cost);
   assert.deepEqual([unknown.cost, unknown.inputTokens > 0], [0, true]);
   assert.deepEqual(body.meta, { hasMore: false, nextCursor: "" });
+});
+
+test("request by request, the newest first, page by page, and of this model only", async () => {
+  const requests = (query = "", options: { key?: string; workspace?: string } = {}) =>
+    platform.call("GET", `/models/priced/requests${query}`, { workspace: "main", ...options });
+  const first = await requests("?limit=1");
+  assert.equal(first.status, 200, JSON.stringify(first.body));
+  const second = await requests(`?limit=1&cursor=${encodeURIComponent(first.body.meta.nextCursor)}`);
+  const [newest, oldest] = [first.body.data[0], second.body.data[0]];
+  assert.deepEqual(
+    [newest.key.type, newest.key.name, newest.priced, newest.cached],
+    ["api_key", "second", true, false],
+  );
+  assert.equal(newest.id, lastId.priced);
+  assert.ok(String(newest.time) > String(oldest.time));
+  const { body: whole } = await usage("?model=priced");
+  for (const member of ["inputTokens", "outputTokens", "cost"] as const)
+    assert.equal((newest[member] + oldest[member]).toFixed(9), whole.summary[member].toFixed(9), member);
+  assert.deepEqual(second.body.meta, { hasMore: false, nextCursor: "" });
+  assert.equal((await platform.call("GET", "/models/nobody/requests", { workspace: "main" })).status, 404);
+  const stranger = await makeUser(platform.app.store, null, "member");
+  assert.equal((await requests("", { key: stranger.key })).status, 403);
 });
 
 test("by key, with its name as long as there is one", async () => {
@@ -183,4 +208,41 @@ test("what a provider did not report is estimated, and said to be", async () => 
   assert.deepEqual([estimatedRequests, inputTokens > 0, outputTokens > 0], [1, true, true]);
   assert.equal((await usage("?model=priced")).body.summary.estimatedRequests, 0);
   server.close();
+});
+
+test("what a token policy leaves, for all together and for each key", async () => {
+  const policy = (name: string, maxTokens: object) =>
+    platform.call("POST", "/policies", {
+      workspace: "main",
+      body: { metadata: { name }, spec: { type: "maxToken", maxTokens } },
+    });
+  await policy("together", { granularity: "month", total: 1000, requests: 10 });
+  await policy("each", { granularity: "month", output: 500, per: "key" });
+  const spec = { runtime: { type: "mock", model: "echo" }, policies: ["together", "each"] };
+  await platform.call("POST", "/models", { workspace: "main", body: { metadata: { name: "capped" }, spec } });
+  const { body: third } = await platform.call("POST", "/api_keys", { body: { name: "third" } });
+  const before = { ...upstream };
+  await ask("capped", "one two three");
+  const own = { input: upstream.input - before.input, output: upstream.output - before.output };
+  await ask("capped", "four", third.apiKey);
+  const all = { input: upstream.input - before.input, output: upstream.output - before.output };
+  const { status, body } = await platform.call("GET", "/models/capped/budget", { workspace: "main" });
+  assert.equal(status, 200, JSON.stringify(body));
+  const used = all.input + all.output;
+  assert.deepEqual(
+    (body.policies as { policy: string; per: string; limits: object[] }[]).map((one) => [
+      ...[one.policy, one.per, one.limits],
+    ]),
+    [
+      [
+        "together",
+        "policy",
+        [
+          { name: "total", limit: 1000, used, left: 1000 - used },
+          { name: "requests", limit: 10, used: 2, left: 8 },
+        ],
+      ],
+      ["each", "key", [{ name: "output", limit: 500, used: own.output, left: 500 - own.output }]],
+    ],
+  );
 });

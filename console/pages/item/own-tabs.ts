@@ -35,6 +35,7 @@ export const OWN_TABS: Readonly<Record<string, readonly OwnTab[]>> = {
       title: "Processes",
       Page: lazy(async () => (await import("../sandbox/processes.tsx")).ProcessesTab),
     },
+    { id: "previews", title: "Ports", Page: lazy(async () => (await import("../sandbox/ports.tsx")).PortsTab) },
     LOGS,
     METRICS,
     {
@@ -43,7 +44,21 @@ export const OWN_TABS: Readonly<Record<string, readonly OwnTab[]>> = {
       Page: lazy(async () => (await import("../sandbox/snapshots.tsx")).SnapshotsTab),
     },
   ],
-  model: [{ id: "chat", title: "Chat", Page: lazy(async () => (await import("../model/chat.tsx")).ChatTab) }, METRICS],
+  model: [
+    { id: "chat", title: "Chat", Page: lazy(async () => (await import("../model/chat.tsx")).ChatTab) },
+    { id: "requests", title: "Requests", Page: lazy(async () => (await import("../model/requests.tsx")).RequestsTab) },
+    METRICS,
+  ],
+  customdomain: [
+    { id: "dns", title: "DNS", Page: lazy(async () => (await import("../domain/domain-tab.tsx")).DomainTab) },
+  ],
+  volume: [
+    {
+      id: "volumesnapshots",
+      title: "Snapshots",
+      Page: lazy(async () => (await import("../volume/volume-snapshots.tsx")).VolumeSnapshotsTab),
+    },
+  ],
   job: [
     {
       id: "executions",

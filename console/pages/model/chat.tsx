@@ -11,6 +11,7 @@ import { fromYaml } from "../../lib/yaml.ts";
 import { Button } from "../../ui/button.tsx";
 import { Choice, Field } from "../../ui/field.tsx";
 import { Blank, Failure } from "../../ui/notice.tsx";
+import { Budgets } from "./budgets.tsx";
 
 export function ChatTab({ workload }: { workload: Workload }) {
   const [rounds, setRounds] = useState<readonly Round[]>([]);
@@ -102,6 +103,9 @@ function Setup({ workload: { workspace, name }, values, onInput }: SetupProps) {
             : `Today ${moneyOf(today.cost)}, ${countOf(today.requests, "request")}${today.unpricedRequests > 0 ? ", some without a price" : ""}`}
         </p>
       </div>
+      {[name, ...(values.other === "" ? [] : [values.other])].map((model) => (
+        <Budgets key={model} workspace={workspace} model={model} />
+      ))}
       <details>
         <summary>System message and tools</summary>
         <div class="stack">

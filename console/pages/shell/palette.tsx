@@ -1,6 +1,6 @@
 /** Goes anywhere and runs any operation, by typing a part of its name. */
 import "./palette.css";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAnswer } from "../../api/query.ts";
 import type { OperationFacts } from "../../lib/facts.ts";
 import { go } from "../../lib/location.ts";
@@ -26,19 +26,20 @@ function Open({ workspace, onOperation }: { workspace: string; onOperation(opera
   const own = useModal();
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
-  const { data: operations = [] } = useAnswer({
+  const { data: operations } = useAnswer({
     key: ["operations"],
     ask: async () => (await import("../../generated/operations.ts")).OPERATIONS,
   });
   const fixed = useMemo(
     () => [
       ...goChoices(workspace),
-      ...operations.map((one) => ({ title: one.summary, about: one.id, choose: () => onOperation(one) })),
+      ...(operations ?? []).map((one) => ({ title: one.summary, about: one.id, choose: () => onOperation(one) })),
     ],
     [workspace, operations, onOperation],
   );
   const found = useFound(workspace, typed);
-  const choices = [...found, ...matching(fixed, typed)].slice(0, SHOWN_MAX);
+  const choices = [...found.choices, ...matching(fixed, typed)].slice(0, SHOWN_MAX);
+  const isLoading = operations === undefined || found.isAsked;
   const chosen = Math.min(at, choices.length - 1);
   const close = (): void => {
     isPaletteOpen.value = false;
@@ -48,6 +49,13 @@ function Open({ workspace, onOperation }: { workspace: string; onOperation(opera
     close();
     choice.choose();
   };
+  // Enter before anything is found chooses what is found first.
+  const [isEntered, setEntered] = useState(false);
+  useEffect(() => {
+    if (!isEntered || (choices.length === 0 && isLoading)) return;
+    setEntered(false);
+    choose(choices[chosen]);
+  }, [isEntered, choices.length, isLoading]);
   const move = (by: number): void => setAt((chosen + by + choices.length) % Math.max(1, choices.length));
   return (
     <dialog ref={own} class="dialog top palette" aria-label="Search or run" onClose={close}>
@@ -65,11 +73,12 @@ function Open({ workspace, onOperation }: { workspace: string; onOperation(opera
         onInput={(event) => {
           setTyped(event.currentTarget.value);
           setAt(0);
+          setEntered(false);
         }}
         onKeyDown={(event) => {
           if (event.key === "ArrowDown") move(1);
           else if (event.key === "ArrowUp") move(-1);
-          else if (event.key === "Enter") choose(choices[chosen]);
+          else if (event.key === "Enter") setEntered(true);
           else return;
           event.preventDefault();
         }}

@@ -16,11 +16,18 @@ export interface Choice {
 const LENGTH_MIN = 2;
 const FOUND_MAX = "12";
 
-export function useFound(workspace: string, typed: string): Choice[] {
+export interface Found {
+  choices: Choice[];
+  /** The server has not answered for this text yet. */
+  isAsked: boolean;
+}
+
+export function useFound(workspace: string, typed: string): Found {
   const q = typed.trim();
-  const { data } = useAnswer({
+  const isAsked = q.length >= LENGTH_MIN;
+  const { data, error } = useAnswer({
     key: ["search", workspace, q],
-    enabled: q.length >= LENGTH_MIN,
+    enabled: isAsked,
     ask: (signal) =>
       call<{ data: { kind: string; name: string }[] }>({
         path: "/search",
@@ -29,9 +36,10 @@ export function useFound(workspace: string, typed: string): Choice[] {
         signal,
       }),
   });
-  return (data?.data ?? []).map(({ kind, name }) => ({
+  const choices = (data?.data ?? []).map(({ kind, name }) => ({
     title: name,
     about: titleOf(kind),
     choose: () => go(places.item(workspace, top(kind), name)),
   }));
+  return { choices, isAsked: isAsked && data === undefined && error === null };
 }

@@ -13,7 +13,7 @@ export interface ShellSettings {
   base: string;
   brand: string;
   version: string;
-  /** Hosts of pages that the console may show in a frame. */
+  /** Origins of previews, which the console may show in a frame. */
   frames: readonly string[];
 }
 

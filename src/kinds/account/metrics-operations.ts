@@ -6,6 +6,14 @@ const window = {
   endTime: z.string().describe("RFC 3339, UTC; exclusive."),
 };
 
+const filters = {
+  workspace: z.string().optional().describe("Account admins only."),
+  resourceType: z.string().optional(),
+  resourceName: z.string().optional(),
+  resourceUuid: z.string().optional(),
+  billingDimension: z.string().optional(),
+};
+
 const usage = z.number().optional().describe("Only when billing_dimension is among the groupBy dimensions.");
 const cost = z.number().describe("USD.");
 
@@ -32,11 +40,7 @@ export const accountMetrics = defineOperation({
       .describe(
         "Up to three of workspace, resource_type, resource_name, resource_uuid, billing_dimension, separated by commas.",
       ),
-    workspace: z.string().optional().describe("Account admins only."),
-    resourceType: z.string().optional(),
-    resourceName: z.string().optional(),
-    resourceUuid: z.string().optional(),
-    billingDimension: z.string().optional(),
+    ...filters,
     limit: z.string().optional().describe("Entries on a page: 100 when absent and at most."),
     cursor: z.string().optional().describe("meta.nextCursor of the page before."),
   }),
@@ -145,6 +149,7 @@ export const accountUsageEvents = defineOperation({
   role: "admin",
   query: z.looseObject({
     ...window,
+    ...filters,
     limit: z.string().optional().describe("Events on a page: 100 when absent, 1000 at most."),
     cursor: z.string().optional(),
   }),

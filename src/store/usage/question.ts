@@ -85,7 +85,8 @@ function cells({ bucketHours, bucketShiftHours, bucketParts }: UsageQuestion, co
     FROM (${partsOf(bucketParts, context, true)}) AS m`;
 }
 
-function isWanted(
+/** Condition for the rows of usage_series, `s`, that a question is about. */
+export function isWanted(
   question: Pick<UsageQuestion, "filter" | "workspaces">,
   place: Pick<PartContext, "account" | "dialect">,
 ): Sql {

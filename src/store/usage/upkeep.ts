@@ -1,5 +1,5 @@
 /**
- * Maintenance of the ledger: rebuilding sums, repricing, pruning old events, exporting events. Every transaction is
+ * Maintenance of the ledger: rebuilding sums, repricing, pruning old events. Every transaction is
  * small (a day, an hour), so metering and queries continue meanwhile.
  */
 import { sql } from "kysely";
@@ -8,7 +8,7 @@ import { DAY_HOURS, dayStart, hourMs, hourOf, monthStart, nextMonthStart } from 
 import type { Database, Dialect, Queries } from "../database/database.ts";
 import { jsonRows } from "../database/json-rows.ts";
 import { int, priced, running, type Sql } from "./parts.ts";
-import type { RateOf, UsageEvent, UsageEventPlace } from "./port.ts";
+import type { RateOf } from "./port.ts";
 import { lockLedger } from "./record.ts";
 import { HOUR_LEVEL, levelOf, ROLLUP_LEVELS, type RollupLevel } from "./rollup.ts";
 
@@ -116,31 +116,6 @@ export function createUsageUpkeep(database: Database, accountNumber: (accountId:
           return Number(result.numAffectedRows ?? 0);
         });
       }
-    },
-
-    /** The next events that start in the window, in order of time. */
-    async events(
-      accountId: string,
-      { startMs, endMs }: { startMs: number; endMs: number },
-      { limit, after }: { limit: number; after: UsageEventPlace | null },
-    ): Promise<{ event: UsageEvent; place: UsageEventPlace }[]> {
-      const account = await accountNumber(accountId);
-      if (account === null) return [];
-      const isNext = after
-        ? sql`(e.start_ms, e.series_id, e.event_key) > (${int(after[0])}, ${int(after[1])}, ${after[2]})`
-        : sql`true`;
-      const rows = await database.report<EventRow>(
-        sql`SELECT e.start_ms, e.series_id, e.event_key, e.end_ms, e.quantity,
-            s.workspace, s.resource_type, s.resource_name, s.resource_uuid, s.dimension, s.subject
-          FROM usage_events e JOIN usage_series s ON s.id = e.series_id
-          WHERE s.account = ${int(account)} AND e.start_ms >= ${int(after?.[0] ?? startMs)} AND e.start_ms < ${int(endMs)}
-            AND ${isNext}
-          ORDER BY e.start_ms, e.series_id, e.event_key LIMIT ${int(limit)}`.compile(read),
-      );
-      return rows.map((row) => ({
-        event: eventFromRow(accountId, row),
-        place: [row.start_ms, row.series_id, row.event_key],
-      }));
     },
   };
 
@@ -258,33 +233,3 @@ function ratesBetween(dialect: Dialect, startHour: number, endHour: number, { ra
 
 const sameRate = (alias: string): Sql =>
   sql`rates.dimension = s.dimension AND ${sql.ref(`${alias}.bucket`)} >= rates.start_hour AND ${sql.ref(`${alias}.bucket`)} < rates.end_hour`;
-
-interface EventRow {
-  start_ms: number;
-  series_id: number;
-  event_key: string;
-  end_ms: number;
-  quantity: number;
-  workspace: string;
-  resource_type: string;
-  resource_name: string;
-  resource_uuid: string;
-  dimension: string;
-  subject: string;
-}
-
-const eventFromRow = (accountId: string, row: EventRow): UsageEvent => ({
-  series: {
-    accountId,
-    workspace: row.workspace,
-    resourceType: row.resource_type,
-    resourceName: row.resource_name,
-    resourceUuid: row.resource_uuid,
-    dimension: row.dimension,
-    ...(row.subject === "" ? {} : { subject: row.subject }),
-  },
-  startMs: row.start_ms,
-  endMs: row.end_ms,
-  quantity: row.quantity,
-  key: row.event_key,
-});

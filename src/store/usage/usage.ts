@@ -1,6 +1,7 @@
 /** The usage ledger on both databases. Its migration describes the tables, port.ts the interface. */
 import { sql } from "kysely";
 import type { Database } from "../database/database.ts";
+import { createUsageEvents } from "./events.ts";
 import { partsOf } from "./parts.ts";
 import type {
   MeterState,
@@ -114,7 +115,7 @@ export function createUsage({ database }: { database: Database }) {
       return rows.map((row) => row.resource_type);
     },
   };
-  return { ...ledger, ...createUsageUpkeep(database, accountNumber) };
+  return { ...ledger, ...createUsageEvents(database, accountNumber), ...createUsageUpkeep(database, accountNumber) };
 }
 
 const SPANS = sql`SELECT a.account_id, s.workspace, s.resource_type, s.resource_name, s.resource_uuid, s.dimension, s.subject,

@@ -1309,12 +1309,17 @@ class Api:
         *,
         start_time: str,
         end_time: str,
+        workspace: Optional[str] = None,
+        resource_type: Optional[str] = None,
+        resource_name: Optional[str] = None,
+        resource_uuid: Optional[str] = None,
+        billing_dimension: Optional[str] = None,
         limit: Optional[str] = None,
         cursor: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> types.AccountUsageEventsResult:
         """The single events that costs are made of, in the order of time. `GET /v0/accounts/{accountId}/metrics/events`"""
-        return cast("types.AccountUsageEventsResult", self._caller.call("GET", f'/accounts/{segment("accountId", account_id)}/metrics/events', query={"startTime": start_time, "endTime": end_time, "limit": limit, "cursor": cursor}, timeout=timeout))
+        return cast("types.AccountUsageEventsResult", self._caller.call("GET", f'/accounts/{segment("accountId", account_id)}/metrics/events', query={"startTime": start_time, "endTime": end_time, "workspace": workspace, "resourceType": resource_type, "resourceName": resource_name, "resourceUuid": resource_uuid, "billingDimension": billing_dimension, "limit": limit, "cursor": cursor}, timeout=timeout))
 
     def api_key_list(self, *, timeout: Optional[float] = None) -> List[types.ApikeyRecord]:
         """List your own API keys. `GET /v0/api_keys`"""
@@ -1859,6 +1864,28 @@ class Api:
     ) -> types.ModelUsageResult:
         """Tokens and cost of the workspace's models, by model and by key. `GET /v0/usage/models`"""
         return cast("types.ModelUsageResult", self._caller.call("GET", "/usage/models", query={"startTime": start_time, "endTime": end_time, "groupBy": group_by, "model": model, "limit": limit, "cursor": cursor}, timeout=timeout))
+
+    def model_requests(
+        self,
+        model_name: str,
+        *,
+        start_time: Optional[str] = None,
+        end_time: Optional[str] = None,
+        limit: Optional[float] = None,
+        cursor: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> types.ModelRequestsResult:
+        """The single requests to a model, newest first: who asked, tokens, cost. `GET /v0/models/{modelName}/requests`"""
+        return cast("types.ModelRequestsResult", self._caller.call("GET", f'/models/{segment("modelName", model_name)}/requests', query={"startTime": start_time, "endTime": end_time, "limit": limit, "cursor": cursor}, timeout=timeout))
+
+    def model_budget(
+        self,
+        model_name: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> types.ModelBudgetResult:
+        """What the token policies of a model leave to you in the windows that are open now. `GET /v0/models/{modelName}/budget`"""
+        return cast("types.ModelBudgetResult", self._caller.call("GET", f'/models/{segment("modelName", model_name)}/budget', timeout=timeout))
 
     def log_query(
         self,

@@ -1477,6 +1477,28 @@ class MetricQueryResultPoints(TypedDict):
     coldStarts: float
 
 
+class ModelBudgetResult(TypedDict):
+    policies: List[ModelBudgetResultPolicies]
+
+
+class ModelBudgetResultPolicies(TypedDict):
+    policy: str
+    #: Whose requests are counted together.
+    per: Literal["policy", "key", "session"]
+    startTime: str
+    #: When the next window opens.
+    endTime: str
+    limits: List[ModelBudgetResultPoliciesLimits]
+
+
+class ModelBudgetResultPoliciesLimits(TypedDict):
+    name: Literal["input", "output", "total", "requests"]
+    limit: float
+    #: By requests that have finished.
+    used: float
+    left: float
+
+
 class ModelInput(TypedDict):
     metadata: AgentInputMetadata
     spec: ModelInputSpec
@@ -1595,6 +1617,36 @@ class ModelRecord(TypedDict):
     events: NotRequired[List[AgentRecordEvents]]
 
 
+class ModelRequestsResult(TypedDict):
+    data: List[ModelRequestsResultData]
+    meta: AccountMetricsResultMeta
+
+
+class ModelRequestsResultData(TypedDict):
+    #: The `X-Request-Id` of its answer.
+    id: str
+    time: str
+    key: Union[ModelRequestsResultDataKey1, None]
+    #: Cached ones included.
+    inputTokens: float
+    outputTokens: float
+    cachedInputTokens: float
+    #: USD, at the provider's prices.
+    cost: float
+    #: False: nobody knows a price, and the cost of 0 says nothing.
+    priced: bool
+    #: True: the provider did not report all tokens.
+    estimated: bool
+    #: True: answered from the cache (`spec.cache`).
+    cached: bool
+
+
+class ModelRequestsResultDataKey1(TypedDict):
+    type: str
+    id: str
+    name: NotRequired[str]
+
+
 class ModelUpdate(TypedDict):
     metadata: NotRequired[AgentUpdateMetadata]
     spec: ModelInputSpec
@@ -1612,8 +1664,7 @@ class ModelUsageResult(TypedDict):
 class ModelUsageResultData(TypedDict):
     workspace: NotRequired[str]
     model: NotRequired[str]
-    #: The API key, or who called with a token; the name as long as the key exists.
-    key: NotRequired[Union[ModelUsageResultDataKey1, None]]
+    key: NotRequired[Union[ModelRequestsResultDataKey1, None]]
     requests: float
     #: Requests to models without a price; their cost counts as 0.
     unpricedRequests: float
@@ -1627,12 +1678,6 @@ class ModelUsageResultData(TypedDict):
     cachedInputTokens: float
     #: USD, at the providers' prices.
     cost: float
-
-
-class ModelUsageResultDataKey1(TypedDict):
-    type: str
-    id: str
-    name: NotRequired[str]
 
 
 class ModelUsageResultSummary(TypedDict):

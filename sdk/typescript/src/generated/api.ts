@@ -88,8 +88,10 @@ import type {
   LogHistogramResult,
   McpHubListResult,
   MetricQueryResult,
+  ModelBudgetResult,
   ModelInput,
   ModelRecord,
+  ModelRequestsResult,
   ModelUpdate,
   ModelUsageResult,
   NodeFindingsResult,
@@ -938,6 +940,12 @@ export interface Api {
       startTime: string;
       /** RFC 3339, UTC; exclusive. */
       endTime: string;
+      /** Account admins only. */
+      workspace?: string | undefined;
+      resourceType?: string | undefined;
+      resourceName?: string | undefined;
+      resourceUuid?: string | undefined;
+      billingDimension?: string | undefined;
       /** Events on a page: 100 when absent, 1000 at most. */
       limit?: string | undefined;
       cursor?: string | undefined;
@@ -1198,6 +1206,19 @@ export interface Api {
       /** From `meta.nextCursor` of the page before. */
       cursor?: string | undefined;
     } }): Promise<ModelUsageResult>;
+  /** The single requests to a model, newest first: who asked, tokens, cost. `GET /v0/models/{modelName}/requests` */
+  modelRequests(input: CallOptions & { params: { modelName: string }; query?: {
+      /** RFC 3339, UTC; inclusive. Default: a day before the end. */
+      startTime?: string | undefined;
+      /** RFC 3339, UTC; exclusive. Default: now. */
+      endTime?: string | undefined;
+      /** At most 200, default 50. */
+      limit?: number | undefined;
+      /** From `meta.nextCursor` of the page before. */
+      cursor?: string | undefined;
+    } }): Promise<ModelRequestsResult>;
+  /** What the token policies of a model leave to you in the windows that are open now. `GET /v0/models/{modelName}/budget` */
+  modelBudget(input: CallOptions & { params: { modelName: string } }): Promise<ModelBudgetResult>;
   /** List what workloads have written, newest first. `GET /v0/observability/logs` */
   logQuery(input: CallOptions & { query: {
       /** A kind in the plural: agents, functions, applications, jobs or sandboxes; images for their builds. */

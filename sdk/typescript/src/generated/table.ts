@@ -174,6 +174,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   jobExecutionTaskGrid: { method: "GET", path: "/jobs/{jobId}/executions/{executionId}/tasks/grid" },
   jobExecutionData: { method: "GET", path: "/jobs/{jobId}/executions/{executionId}/data/{token}" },
   modelUsage: { method: "GET", path: "/usage/models" },
+  modelRequests: { method: "GET", path: "/models/{modelName}/requests" },
+  modelBudget: { method: "GET", path: "/models/{modelName}/budget" },
   logQuery: { method: "GET", path: "/observability/logs" },
   logHistogram: { method: "GET", path: "/observability/logs/histogram" },
   metricQuery: { method: "GET", path: "/observability/metrics" },

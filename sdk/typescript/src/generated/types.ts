@@ -3122,6 +3122,25 @@ export interface MetricQueryResult {
   }[];
 }
 
+/** The answer of modelBudget. */
+export interface ModelBudgetResult {
+  policies: {
+    policy: string;
+    /** Whose requests are counted together. */
+    per: "policy" | "key" | "session";
+    startTime: string;
+    /** When the next window opens. */
+    endTime: string;
+    limits: {
+      name: "input" | "output" | "total" | "requests";
+      limit: number;
+      /** By requests that have finished. */
+      used: number;
+      left: number;
+    }[];
+  }[];
+}
+
 /** The body of modelCreate. */
 export interface ModelInput {
   metadata: {
@@ -3329,6 +3348,37 @@ export interface ModelRecord {
   }[] | undefined;
 }
 
+/** The answer of modelRequests. */
+export interface ModelRequestsResult {
+  data: {
+    /** The `X-Request-Id` of its answer. */
+    id: string;
+    time: string;
+    key: {
+      type: string;
+      id: string;
+      name?: string | undefined;
+    } | null;
+    /** Cached ones included. */
+    inputTokens: number;
+    outputTokens: number;
+    cachedInputTokens: number;
+    /** USD, at the provider's prices. */
+    cost: number;
+    /** False: nobody knows a price, and the cost of 0 says nothing. */
+    priced: boolean;
+    /** True: the provider did not report all tokens. */
+    estimated: boolean;
+    /** True: answered from the cache (`spec.cache`). */
+    cached: boolean;
+  }[];
+  meta: {
+    hasMore: boolean;
+    /** Empty on the last page. */
+    nextCursor: string;
+  };
+}
+
 /** The body of modelUpdate. */
 export interface ModelUpdate {
   metadata?: {
@@ -3447,7 +3497,6 @@ export interface ModelUsageResult {
   data: {
     workspace?: string | undefined;
     model?: string | undefined;
-    /** The API key, or who called with a token; the name as long as the key exists. */
     key?: {
       type: string;
       id: string;
