@@ -5,12 +5,14 @@ import { useAction, useAnswer } from "../../api/query.ts";
 import { type Found, updateResource } from "../../api/resources.ts";
 import { isObject } from "../../lib/members.ts";
 import type { Collection } from "../../lib/places.ts";
+import { linesOfDifference } from "../../lib/text-difference.ts";
 import { fromYaml, toYaml } from "../../lib/yaml.ts";
 import { Button } from "../../ui/button.tsx";
 import { Code } from "../../ui/code.tsx";
 import { Editor } from "../../ui/editor.tsx";
 import { Failure, Loading } from "../../ui/notice.tsx";
 import { say } from "../../ui/toast.tsx";
+import "./item.css";
 
 export interface TextEditorProps {
   workspace: string;
@@ -52,8 +54,8 @@ export function TextEditor({ workspace, collection, name, found }: TextEditorPro
         <Failure error={error}>
           {isConflict ? (
             <>
-              <p>Somebody changed it since you began. This is what it is now:</p>
-              <Code text={text} />
+              <p>Somebody changed it since you began. Lines with − are there now, lines with + are yours:</p>
+              <Conflict now={text} mine={draft?.text ?? text} />
               <Button onClick={() => setDraft((own) => own && { ...own, etag: found.etag })}>
                 Save mine over it next time
               </Button>
@@ -77,6 +79,17 @@ export function TextEditor({ workspace, collection, name, found }: TextEditorPro
     </div>
   );
 }
+
+const Conflict = ({ now, mine }: { now: string; mine: string }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard
+  <pre class="conflict" tabIndex={0}>
+    {linesOfDifference(now, mine).map(({ sign, text }, at) => (
+      <span key={at} class={LOOKS[sign]}>{`${sign === "-" ? "−" : sign} ${text}\n`}</span>
+    ))}
+  </pre>
+);
+
+const LOOKS = { " ": "quiet", "-": "was", "+": "becomes" } as const;
 
 /** What a person may change: the platform's own members are left out. */
 function written(resource: unknown): unknown {
