@@ -69,7 +69,7 @@ export async function openMachine(parts: MachineParts): Promise<Driver> {
     onPlatform: (uid, socket) => doors.accept("platform", uid, socket),
     isLive,
     commandOf,
-    ipv6: config.egress_pool.some((address) => address.includes(":")),
+    ipv6: [...config.egress_pool, ...config.vpc_networks].some((address) => address.includes(":")),
     egress: { ...outbound, onBytes: (uid, sentBytes) => traffic.onBytes(uid, sentBytes) },
     onWarning: (message, fields) => log.warn(fields, message),
   });

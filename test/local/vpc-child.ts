@@ -3,7 +3,7 @@
  * network. `one`, `two` and `ruled` are in one VPC, `stranger` is in a VPC of another workspace that has the same name.
  */
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { compileNetwork } from "../../src/kinds/workload/network.ts";
@@ -53,6 +53,18 @@ ip(
   pid,
 );
 ip(["link set host0 up", "link set lo up"], pid);
+const THERE_IPV6 = ["fd20:1::1", "fd30:1::1"];
+if (hasIpv6) {
+  ip(["2606:4700:113::1/64", "fd20:1::9/128"].map((each) => `address add ${each} dev world0 nodad`));
+  ip(
+    ["2606:4700:113::2/64", ...THERE_IPV6.map((each) => `${each}/128`)].map(
+      (each) => `address add ${each} dev host0 nodad`,
+    ),
+    pid,
+  );
+  ip(THERE_IPV6.map((each) => `route add ${each}/128 via 2606:4700:113::2`));
+  ip(["route add fd20:1::9/128 via 2606:4700:113::1"], pid);
+}
 // The machine itself listens too: no route leads to it.
 const host = spawn(process.execPath, ["-e", SERVERS, "host", ...(hasIpv6 ? [] : [EVERY_IPV4])], {
   stdio: ["ignore", "pipe", "inherit"],
@@ -124,6 +136,9 @@ async function look(): Promise<void> {
   set("stranger", vpc("theirs", true));
   const [one, two, ruled, stranger] = await Promise.all([box("one"), box("two"), box("ruled"), box("stranger")]);
   await lookAtNames({ one, two, ruled, stranger });
+  // Before the spoofing of IPv4, which takes the interface of `stranger` down and with it its IPv6 addresses.
+  if (hasIpv6) await lookAtIpv6Spoofing({ one, two, stranger });
+  if (hasIpv6) await lookAtIpv6Routes(one, stranger);
   await lookAtSpoofing({ one, two, stranger });
   await lookAtRoutes(one, stranger);
   await lookAtProxyRoutes(ruled);
@@ -185,6 +200,74 @@ async function lookAtSpoofing({ one, two, stranger }: Record<"one" | "two" | "st
   assert.equal(await reach(one, theirs), `two saw ${addressOf(one)}`, "a claimed hardware address");
   ip([`link set eth0 address ${mac}`], mine);
   assert.equal(await count(), before, "nothing came from a spoofed address");
+}
+
+/** Neighbour discovery: claims of another workload's address, and of the gateway's, lead nobody astray. */
+async function lookAtIpv6Spoofing({ one, two, stranger }: Record<"one" | "two" | "stranger", Observed>): Promise<void> {
+  const [theirs, gateway] = [await resolve(one, "two.lab.internal", 6), "fd62:6572:7468:0::1"];
+  const mine = Number(stranger.pid);
+  const reaches = async (why: string): Promise<void> => assert.match(await reach(one, theirs), /^two saw fd62:/, why);
+  const neighbours = (): string => execFileSync("ip", ["-6", "neighbour"], { encoding: "utf8" });
+  await reaches("before");
+  const before = macOf(two);
+  for (const claimed of [theirs, gateway]) {
+    ip([`address add ${claimed}/128 dev eth0 nodad`], mine);
+    await advertise(mine, claimed);
+    await reaches(`a claim of ${claimed}`);
+    ip([`address delete ${claimed}/128 dev eth0`], mine);
+  }
+  assert.match(neighbours(), new RegExp(`^${theirs} .* ${before} PERMANENT`, "m"), "what the machine knows of `two`");
+  const inside = execFileSync("nsenter", ["-t", String(one.pid), "-n", "ip", "-6", "neighbour"], { encoding: "utf8" });
+  assert.doesNotMatch(
+    inside,
+    new RegExp(macOf(stranger)),
+    "no neighbour of `one` has the hardware address of the liar",
+  );
+}
+
+/** Sends an unsolicited neighbour advertisement that overrides what others know, to everybody on the link. */
+async function advertise(pid: number, claimed: string): Promise<void> {
+  const script = `import socket, struct
+s = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
+s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, 255)
+mac = bytes.fromhex("${macAt(pid).replaceAll(":", "")}")
+packet = struct.pack("!BBHI", 136, 0, 0, 0xA0000000) + socket.inet_pton(socket.AF_INET6, "${claimed}") + b"\\x02\\x01" + mac
+for to in ("ff02::1", "fd62:6572:7468:0::1"):
+    try: s.sendto(packet, (to, 0, 0, socket.if_nametoindex("eth0")))
+    except OSError: pass`;
+  const sent = spawnSync("nsenter", ["-t", String(pid), "-n", "python3", "-c", script], { encoding: "utf8" });
+  if (sent.error) return console.log("Forged advertisements need python3: install it");
+  assert.equal(sent.status, 0, sent.stderr);
+}
+
+/** The operator's IPv6 networks, TCP and ICMPv6, and nothing else there. */
+async function lookAtIpv6Routes(one: Observed, stranger: Observed): Promise<void> {
+  set("one", vpc("mine", true));
+  assert.equal(await reach(one, "fd20:1::1"), "", "refused by default");
+  set("one", vpc("mine", true, ["fd20:1::/32"]));
+  // Of its addresses the machine takes the one that is nearest to the destination.
+  await until(async () => (await reach(one, "fd20:1::1")) === "corp saw fd20:1::9");
+  assert.equal(await ping6(one, "fd20:1::1"), "answered");
+  for (const never of ["fd30:1::1", "fd20:1::9", "2606:4700:113::1", "fd62:6572:7468:0::1"]) {
+    assert.equal(await reach(one, never), "", never);
+    assert.equal(await ping6(one, never), "silence", `an echo of ${never}`);
+  }
+  assert.equal(await reach(stranger, "fd20:1::1"), "", "another VPC");
+  assert.equal(await ping6(stranger, "fd20:1::1"), "silence", "an echo from another VPC");
+  set("one", vpc("mine", true));
+  await until(async () => (await reach(one, "fd20:1::1")) === "");
+}
+
+/** Asks for an echo (ICMPv6, type 128); empty where nobody can. */
+async function ping6(from: Observed, host: string): Promise<string> {
+  const script = `import socket
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM, socket.IPPROTO_ICMPV6)
+s.settimeout(2)
+try:
+    s.sendto(bytes([128, 0, 0, 0, 0, 0, 0, 1]) + b"hello", ("${host}", 0)); print("answered" if s.recv(100)[8:] == b"hello" else "other")
+except OSError: print("silence")`;
+  return (await run(from, `python3 -c '${script}'`)).output.trim();
 }
 
 async function lookAtRoutes(one: Observed, stranger: Observed): Promise<void> {
@@ -270,6 +353,10 @@ function addressOf({ uid }: Observed): string {
 }
 
 function macOf({ pid }: Observed): string {
+  return macAt(Number(pid));
+}
+
+function macAt(pid: number): string {
   const text = execFileSync("nsenter", ["-t", String(pid), "-n", "ip", "link", "show", "eth0"], { encoding: "utf8" });
   return /link\/ether (\S+)/.exec(text)?.[1] ?? "";
 }

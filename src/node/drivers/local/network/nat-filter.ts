@@ -3,6 +3,7 @@
  * whole at every start, so nothing of an earlier server stays; then each workload gets its way out, live.
  *
  *   free, free6        workloads that go straight to the outside
+ *   routed6            workloads without a gateway that reach IPv6 networks of the operator, from the machine's own address
  *   dedicated          workloads that leave from addresses of an egress gateway
  *   leave4, leave6     the chain of such a workload, which chooses its source address
  *   open4, open6       how many connections each workload has open
@@ -106,10 +107,11 @@ export class NatFilter {
     await run("nft", ["delete", "table", ...this.#table.split(" ")]);
   }
 
-  #elements(change: "add" | "delete", { ipv4, ipv6 }: HostAddresses, { isOpen, sources }: Way): string[] {
+  #elements(change: "add" | "delete", { ipv4, ipv6 }: HostAddresses, { isOpen, sources, vpc }: Way): string[] {
     const element = (set: string, value: string): string => `${change} element ${this.#table} ${set} { ${value} }`;
     if (!isOpen) return [];
-    if (!sources) return [element("free", ipv4)];
+    const isRouted = ipv6 !== null && vpc?.routes.some(({ bytes }) => bytes.length === 16);
+    if (!sources) return [element("free", ipv4), ...(isRouted ? [element("routed6", ipv6)] : [])];
     const chain = `from_${ipv4.replaceAll(".", "_")}`;
     const family = (word: "ip" | "ip6", own: string, addresses: readonly string[]): string[] => {
       if (addresses.length === 0) return [];
@@ -160,6 +162,7 @@ table ${this.#table} {
     ${led ? "" : `elements = { ${this.#block.network} }`}
   }
   set free6 { type ipv6_addr; }
+  set routed6 { type ipv6_addr; }
   set dedicated { type ipv4_addr; }
   map leave4 { type ipv4_addr : verdict; }
   map leave6 { type ipv6_addr : verdict; }
@@ -174,6 +177,11 @@ table ${this.#table} {
     ${led ? `${ruled} ip daddr != ${gateway} tcp dport 443 dnat ip to ${gateway}:${led.https}` : ""}
   }
   ${neighbourChains(limits)}
+  chain routed {
+    ${limits.join("\n    ")}
+    meta mark set 0
+    accept
+  }
   chain forward {
     type filter hook forward priority filter - 10; policy accept;
     ${from} ${to} goto neighbours
@@ -207,6 +215,7 @@ table ${this.#table} {
     oifname != "${this.#bridge}" ip saddr vmap @leave4
     oifname != "${this.#bridge}" ip6 saddr vmap @leave6
     ip saddr ${this.#block.network} oifname != "${this.#bridge}" masquerade
+    ip6 saddr @routed6 oifname != "${this.#bridge}" masquerade
   }
 }
 `;

@@ -160,4 +160,6 @@ export const routeRules = (from: string, to: string): string => `
     ${from} ip6 daddr { ${ROUTABLE.ipv6Without.join(", ")} } drop
     ${to} ct state established ip saddr { ${NON_PUBLIC_IPV4.join(", ")} } meta mark . ip saddr != @routes4 drop
     ${to} ct state established ip6 saddr != ${PUBLIC_IPV6.within} meta mark . ip6 saddr != @routes6 drop
+    ${from} ip6 saddr @routed6 meta mark . ip6 daddr @routes6 goto routed
+    ${to} ip6 daddr @routed6 ct state established,related meta mark . ip6 saddr @routes6 goto routed
     meta mark & ${MARK_MASK} == ${MARK_BASE} meta mark set 0`;
