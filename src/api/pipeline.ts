@@ -234,6 +234,7 @@ async function perform(
     params: request.params,
     query: operation.query ? parseQuery(operation.query, liftQuery(version, operation, query)) : {},
     body: undefined,
+    text: null,
     stream: request.stream,
     caller,
     workspace: membership?.workspace ?? null,
@@ -264,8 +265,11 @@ async function perform(
     call.body = parseBody(operation.body, request.body);
   const run = async (claimedUid: string | null): Promise<Pick<ApiAnswer, "status" | "body">> => {
     uid = claimedUid;
-    const result = lower(version, operation, await handle(call, deps));
-    return { status, body: status === 204 || status === 304 ? null : JSON.stringify(result ?? null) };
+    const shown = await handle(call, deps);
+    if (status === 204 || status === 304) return { status, body: null };
+    const lowered = lower(version, operation, shown);
+    const text = lowered === shown ? call.text : null;
+    return { status, body: text ?? JSON.stringify(lowered ?? null) };
   };
   warnings.push(
     ...ignoredParameters(version, operation, query),

@@ -142,7 +142,8 @@ async function get(behaviour: Behaviour, call: Call, deps: Platform): Promise<un
   const viewer = workspaceOf(call).name;
   const showSecrets = resource.workspace === viewer && call.query.show_secrets === true;
   const wire = await presentOne(behaviour, resource, { parents, caller: call.caller, showSecrets, viewer }, deps);
-  const etag = etagOf(resource, behaviour.present ? wire : null);
+  if (behaviour.present) call.text = JSON.stringify(wire);
+  const etag = etagOf(resource, call.text);
   call.setHeader("etag", etag);
   if (isKnown(call.headers, etag)) call.setStatus(304);
   return wire;

@@ -2,7 +2,8 @@
  * The instructions of a Dockerfile as text: continued lines joined, comments left out, flags and here-documents taken
  * apart. `dockerfile-ast` finds where each instruction begins and ends; nothing here knows what an instruction means.
  */
-import { DockerfileParser, type ModifiableInstruction, type Instruction as Node } from "dockerfile-ast";
+import { createRequire } from "node:module";
+import type { ModifiableInstruction, Instruction as Node } from "dockerfile-ast";
 import { DockerfileRefused, shown } from "./refusal.ts";
 
 export interface Instruction {
@@ -40,11 +41,15 @@ const INSTRUCTIONS_MAX = 1000;
 /** Keywords whose arguments may be here-documents. */
 const WITH_HEREDOCS = ["RUN", "COPY", "ADD"];
 
+/** Loaded with the first Dockerfile: 37 modules, and few servers and commands read one. */
+const parser = (): typeof import("dockerfile-ast") =>
+  createRequire(import.meta.url)("dockerfile-ast") as typeof import("dockerfile-ast");
+
 export function readSource(text: string): Source {
   if (Buffer.byteLength(text) > DOCKERFILE_BYTES_MAX)
     throw new DockerfileRefused(1, `the file has more than ${DOCKERFILE_BYTES_MAX / 1024} KB.`);
   if (text.includes("\0")) throw new DockerfileRefused(1, "the file has a null byte.");
-  const parsed = DockerfileParser.parse(text.replaceAll("\r\n", "\n").replace(/^\ufeff/, ""));
+  const parsed = parser().DockerfileParser.parse(text.replaceAll("\r\n", "\n").replace(/^\ufeff/, ""));
   const escapeChar = parsed.getEscapeCharacter();
   const nodes = parsed.getInstructions();
   if (nodes.length > INSTRUCTIONS_MAX)

@@ -6,8 +6,9 @@ import type { IncomingHttpHeaders } from "node:http";
 import { crc32 } from "node:zlib";
 import { PlatformError } from "../contract/errors.ts";
 
-export const etagOf = ({ version }: { version: number }, shown: unknown = null): string =>
-  shown === null ? `"${version}"` : `"${version}-${crc32(JSON.stringify(shown)).toString(36)}"`;
+/** `text` is the JSON of an answer with computed members. */
+export const etagOf = ({ version }: { version: number }, text: string | null = null): string =>
+  text === null ? `"${version}"` : `"${version}-${crc32(text).toString(36)}"`;
 
 /** Compares the record's version only: computed members change without a change of the record. */
 export function requireMatch(headers: IncomingHttpHeaders, { version }: { version: number }, what: string): void {

@@ -241,6 +241,8 @@ export interface Call<Query = Record<string, unknown>, Body = unknown> {
   /** The uid of the resource that this call creates; stays the same when an idempotent request is retried. */
   uid(): string;
   setHeader(name: string, value: string): void;
+  /** The JSON of the answer, set by a handler that needed it, so that the answer is not serialised twice. */
+  text: string | null;
   /** Adds a warning to the answer: something the caller asked for has no effect. Takes a whole sentence. */
   warn(text: string): void;
   /** Answers with another success status than the declared one. */
