@@ -11,7 +11,7 @@ import { createOutboundPost } from "../lib/network/outbound-post.ts";
 import { HOUR_MS } from "../lib/time/clock.ts";
 import { startTasks } from "../reconcile/tasks.ts";
 import { startTriggers } from "../reconcile/triggers.ts";
-import { backupTasks } from "./backups.ts";
+import { backupTasks, clearKilledBackups } from "./backups.ts";
 import type { StartedNode } from "./node.ts";
 import { startReconciling } from "./reconciling.ts";
 import type { Start } from "./start.ts";
@@ -35,6 +35,7 @@ export async function startBackground(
     ...backupTasks({ config, store, clock, log, nodeId: deps.settings.nodeId }),
     ...kindTasks(deps),
   ];
+  await clearKilledBackups({ config, log });
   stack.add(startTasks({ store, log, holder, tasks }));
   stack.add(startReconciling({ deps, driver, holder }));
   stack.add(

@@ -1,6 +1,8 @@
 /** Backups that a server makes by itself: those of the schedule, and its own files when another server backs up. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Config } from "../config.ts";
 import type { KindTask } from "../kinds/kind-task.ts";
 import type { Log } from "../kinds/port.ts";
@@ -22,6 +24,8 @@ const CHILD = new URL("../operator/backup/backup-child.ts", import.meta.url);
 /** A cron field counts minutes; a slot begins at most this late. */
 const SCHEDULE_LOOK_MS = 15 * SECOND_MS;
 const REQUEST_LOOK_MS = 2 * SECOND_MS;
+/** As `operator/backup/units.ts` has it, which is loaded with the first backup. */
+const WORK_FOLDER = join("runtime", "backup-work");
 const SLOT = "backup-slot";
 const NEVER = Number.MAX_SAFE_INTEGER;
 const REASON_MAX = 500;
@@ -50,6 +54,15 @@ export function backupTasks(options: BackupsOptions): KindTask[] {
         ]
       : []),
   ];
+}
+
+/** Removes what a backup left, mounts too, that was killed together with its server. Live backups keep their folders. */
+export async function clearKilledBackups({ config, log }: Pick<BackupsOptions, "config" | "log">): Promise<void> {
+  if (!existsSync(join(config.data, WORK_FOLDER))) return;
+  const { clearWorkFolders } = await import("../operator/backup/units.ts");
+  await clearWorkFolders(config.data).catch((error: unknown) =>
+    log.error({ err: error }, "what a killed backup left could not be removed"),
+  );
 }
 
 /** A slot that passed while no server ran is made up for. One that passes during a backup is left out. */

@@ -1,12 +1,14 @@
 /** Snapshots of volumes: the record is written first, then the driver copies the volume. Unnamed copies are swept. */
 
-import { notFound } from "../../contract/errors.ts";
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import { FairShares, type Refusal } from "../../lib/fair-shares.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import { need, refuseWithout } from "../../node/capabilities/need.ts";
 import type { KindTask } from "../kind-task.ts";
 import { locate } from "../place.ts";
 import { type Behaviour, type Deps, defineReconciler, implement } from "../port.ts";
 import { newSnapshotId, phaseOf, reasonOf, type SnapshotState } from "../snapshot/phase.ts";
+import { scheduledIsOver } from "../volume/scheduled-snapshots.ts";
 import { makeStorage } from "../volume/storage.ts";
 import { volumeSnapshot } from "./kind.ts";
 import { volumeSnapshotDelete } from "./operations.ts";
@@ -17,6 +19,11 @@ const SWEEP_MS = MINUTE_MS;
 /** Age before the sweep removes a copy without a record: a copy for an export has none. */
 const UNNAMED_MAX_MS = 10 * MINUTE_MS;
 const PAGE = 500;
+/** Copies at once, of all workspaces and of one: most of the time is the disk's, which more copies do not speed up. */
+const COPIES_MAX = 32;
+const WORKSPACE_COPIES_MAX = 8;
+/** How soon to look again at a snapshot whose workspace has no place for another copy. */
+const NO_PLACE_MS = SECOND_MS;
 const MB = 2 ** 20;
 
 export const volumeSnapshotBehaviour: Behaviour = {
@@ -39,15 +46,29 @@ export const volumeSnapshotBehaviour: Behaviour = {
       createdBy: resource.createdBy,
     });
   },
-  reconciler: defineReconciler<null, "take">({
-    observe: async () => null,
-    plan: (resource) => ({ steps: phaseOf(resource) === "pending" && resource.deletedAt === null ? ["take"] : [] }),
-    async act(_step, { workspace, name, parent }, { deps, record }) {
-      const taken = await take(workspace, parent, name, deps).catch((error: unknown): SnapshotState => {
+  reconciler: defineReconciler<Refusal | null, "take">({
+    observe: async ({ workspace }, { deps }) => copiesOf(deps.store).refusalFor(workspace),
+    plan: (resource, refusal) => {
+      if (phaseOf(resource) !== "pending" || resource.deletedAt !== null) return { steps: [] };
+      return refusal === null ? { steps: ["take"] } : { steps: [], againMs: NO_PLACE_MS };
+    },
+    async act(_step, snapshot, { deps, record }) {
+      const { workspace, name, parent } = snapshot;
+      const copies = copiesOf(deps.store);
+      // Retried: the place was free when the snapshot was observed.
+      if (copies.enter(workspace) !== null)
+        throw new PlatformError("unavailable", "Too many volumes are being copied.");
+      let taken: SnapshotState;
+      try {
+        taken = await take(workspace, parent, name, deps);
+      } catch (error) {
         deps.log.warn({ err: error, volume: parent, snapshot: name }, "a snapshot of a volume failed");
-        return { phase: "failed", error: reasonOf(error) };
-      });
+        taken = { phase: "failed", error: reasonOf(error) };
+      } finally {
+        copies.leave(workspace);
+      }
       await record((current) => ({ state: { ...current.state, ...taken } }));
+      await scheduledIsOver(snapshot, taken.error, deps);
     },
   }),
   handlers: [
@@ -61,6 +82,15 @@ export const volumeSnapshotBehaviour: Behaviour = {
     }),
   ],
 };
+
+/** Copies under way on this server, by workspace. */
+const copying = new WeakMap<Deps["store"], FairShares>();
+
+function copiesOf(store: Deps["store"]): FairShares {
+  const known = copying.get(store) ?? new FairShares(COPIES_MAX, WORKSPACE_COPIES_MAX);
+  copying.set(store, known);
+  return known;
+}
 
 async function take(workspace: string, volumeUid: string, id: string, deps: Deps): Promise<SnapshotState> {
   const volume = await deps.store.resources.getByUid(workspace, volumeUid);

@@ -1,12 +1,14 @@
 /**
  * Snapshots that a volume's `spec.snapshots` asks for. The time of the last one is claimed in the record before the
  * snapshot is made, so a server that dies in between leaves one out and takes none twice. A time that passed while the
- * server was down is made up for once.
+ * server was down is made up for once. Only the record of the snapshot is made here; its own reconciler copies the
+ * files, so that a slow copy holds up no volume.
  */
 import { uuidv7 } from "../../lib/ids.ts";
 import { MINUTE_MS } from "../../lib/time/clock.ts";
 import { cronTimes } from "../../lib/time/cron.ts";
 import type { Resource } from "../../store/resources/resource.ts";
+import type { Modification } from "../../store/resources/resources.ts";
 import { refuseOnFullDisk } from "../new-work.ts";
 import type { Deps, Plan, ReconcileContext } from "../port.ts";
 import { newSnapshotId, phaseOf, reasonOf } from "../snapshot/phase.ts";
@@ -47,9 +49,9 @@ export function planSnapshots({ spec, state, retired }: Resource, nowMs: number)
 export async function takeScheduled(
   step: SnapshotStep,
   volume: Resource,
-  { deps, signal, record }: ReconcileContext,
+  { deps, record }: Pick<ReconcileContext, "deps" | "record">,
 ): Promise<void> {
-  const { schedule, keep = SCHEDULED_KEPT_DEFAULT } = volume.spec.snapshots as Wanted;
+  const { schedule } = volume.spec.snapshots as Wanted;
   const before = (volume.state.snapshotsSince as Since | undefined)?.atMs;
   let claimed = false;
   await record((current) => {
@@ -59,25 +61,38 @@ export async function takeScheduled(
     return claimed ? { state: { ...current.state, snapshotsSince: { schedule, atMs: step.atMs } } } : null;
   });
   if (!claimed || step.do === "begin") return;
-  const failure = await taken(volume, step.atMs, deps, signal).catch(reasonOf);
-  signal.throwIfAborted();
-  if (failure !== null)
-    await record(() => ({ event: { type: "snapshot-failed", message: `The scheduled snapshot failed: ${failure}` } }));
-  await keepNewest(volume, keep, deps);
+  if (await isCopying(volume, deps)) return;
+  try {
+    refuseOnFullDisk(deps);
+    await create(volume, step.atMs, deps);
+  } catch (error) {
+    await record(() => failed(reasonOf(error)));
+    await keepNewest(volume, deps);
+  }
 }
 
-/** Returns why there is no snapshot; null when there is. */
-async function taken(volume: Resource, atMs: number, deps: Deps, signal: AbortSignal): Promise<string | null> {
-  refuseOnFullDisk(deps);
-  const { workspace, uid } = await create(volume, atMs, deps);
-  const isOver = (now: Resource | null): boolean => now === null || phaseOf(now) !== "pending";
-  const made = await deps.store.resources.waitFor(workspace, uid, isOver, { signal });
-  if (!made) return "it was deleted meanwhile.";
-  return phaseOf(made) === "ready" ? null : String(made.state.error);
+/** A time that passes while the last scheduled snapshot is still copied is left out. */
+const isCopying = async ({ workspace, uid }: Resource, { store }: Deps): Promise<boolean> =>
+  (await store.resources.childrenOf(workspace, uid, SNAPSHOT_KIND)).some(
+    (each) => each.state.scheduled === true && phaseOf(each) === "pending",
+  );
+
+const failed = (reason: string): Modification => ({
+  event: { type: "snapshot-failed", message: `The scheduled snapshot failed: ${reason}` },
+});
+
+/** Called when a snapshot is over: tells a failure to the volume, and removes what the schedule no longer keeps. */
+export async function scheduledIsOver(snapshot: Resource, error: string | undefined, deps: Deps): Promise<void> {
+  const { workspace, parent, state } = snapshot;
+  if (state.scheduled !== true) return;
+  if (error !== undefined) await deps.store.resources.update(workspace, parent, () => failed(error));
+  const volume = await deps.store.resources.getByUid(workspace, parent);
+  if (volume) await keepNewest(volume, deps);
 }
 
 /** Snapshots that people took stay, and so do those that are whole, whatever fails later. */
-async function keepNewest({ workspace, uid }: Resource, keep: number, { store }: Deps): Promise<void> {
+async function keepNewest({ workspace, uid, spec }: Resource, { store }: Deps): Promise<void> {
+  const { keep = SCHEDULED_KEPT_DEFAULT } = (spec.snapshots ?? {}) as Partial<Wanted>;
   const all = await store.resources.childrenOf(workspace, uid, SNAPSHOT_KIND);
   const inPhase = (phase: string): Resource[] =>
     all.filter((each) => each.state.scheduled === true && phaseOf(each) === phase);

@@ -62,7 +62,8 @@ export interface Unit {
 
 /** Names of units come back from a repository as names of folders. */
 export const UNIT_NAME = /^[A-Za-z0-9][A-Za-z0-9._:@%+-]{0,254}$/;
-const WORK = "backup-work";
+/** Folder of the copies, relative to the data folder; `composition/backups.ts` looks for it at a start. */
+const WORK_FOLDER = join("runtime", "backup-work");
 const FREEZE_TRIES_MAX = 10;
 
 export function unitsOf(dataDir: string): Unit[] {
@@ -93,7 +94,7 @@ function stampOf(path: string): string {
 /** Runs `work` with a folder for copies. */
 export async function withWorkFolder<T>(dataDir: string, work: (folder: string) => Promise<T>): Promise<T> {
   await clearWorkFolders(dataDir);
-  const own = join(dataDir, "runtime", WORK, String(process.pid));
+  const own = join(dataDir, WORK_FOLDER, String(process.pid));
   mkdirSync(join(own, "mnt"), { recursive: true, mode: 0o700 });
   try {
     return await work(own);
@@ -104,7 +105,7 @@ export async function withWorkFolder<T>(dataDir: string, work: (folder: string) 
 
 /** Removes the folders, and the mounts in them, that backups left which were killed. */
 export async function clearWorkFolders(dataDir: string): Promise<void> {
-  const all = join(dataDir, "runtime", WORK);
+  const all = join(dataDir, WORK_FOLDER);
   for (const name of existsSync(all) ? readdirSync(all) : [])
     if (name === String(process.pid) || !existsSync(`/proc/${name}`)) await clear(join(all, name));
 }

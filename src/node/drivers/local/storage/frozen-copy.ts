@@ -3,7 +3,8 @@
  * meanwhile. Blocks are shared where the file system below can, holes stay holes elsewhere.
  *
  * One process freezes, copies and thaws, so that a server which is killed in between leaves no frozen file system. The
- * process ignores the signals that end a server.
+ * process ignores the signals that end a server, and thaws by the descriptor that it froze, whatever its path names
+ * meanwhile.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -11,10 +12,11 @@ import { TOOL_ENV } from "./loop-image.ts";
 
 const COPY = 'cp --reflink=auto --sparse=always -- "$1" "$2"';
 const FROZEN = `trap '' HUP INT TERM
-fsfreeze --freeze "$3" || exit 1
+exec 9<"$3" || exit 1
+fsfreeze --freeze /proc/self/fd/9 || exit 1
 ${COPY}
 code=$?
-fsfreeze --unfreeze "$3"
+fsfreeze --unfreeze /proc/self/fd/9
 exit "$code"`;
 const SAID_MAX = 500;
 
