@@ -8,6 +8,7 @@ import { SCOPES } from "../src/kinds/scopes.ts";
 import { buildChangelog } from "./changelog.ts";
 import { consoleFiles } from "./console-files.ts";
 import { docSections } from "./doc-sections.ts";
+import { kitFiles } from "./kit-files.ts";
 import { buildScopeTable } from "./scope-table.ts";
 import { sdkFiles } from "./sdk/files.ts";
 
@@ -17,6 +18,7 @@ const files: Record<string, string> = {
   "openapi.json": `${JSON.stringify(withComponents(buildOpenApi(OPERATIONS, { version: "0", brand: "service", serverUrl: "http://127.0.0.1:8080" })), null, 1)}\n`,
   "docs/scopes.md": buildScopeTable(OPERATIONS, SCOPES),
   ...docSections(),
+  ...kitFiles(),
   ...sdkFiles(OPERATIONS),
   ...consoleFiles(KINDS, OPERATIONS),
   [CHANGELOG]: buildChangelog(CHANGELOG, new Date().toISOString().slice(0, 10)),

@@ -12,6 +12,7 @@ import { auditVerbs } from "./commands/audit.ts";
 import { billingCommands } from "./commands/billing.ts";
 import { deployCommands } from "./commands/deploy.ts";
 import { driveVerbs } from "./commands/drive.ts";
+import { environmentCommands } from "./commands/environment.ts";
 import { imageVerbs } from "./commands/image.ts";
 import { logsCommands } from "./commands/logs.ts";
 import { moreCommands } from "./commands/more.ts";
@@ -44,6 +45,7 @@ export function allCommands(operatorCommands: readonly CommandSpec[]): CommandSp
     ...sessionCommands(OPERATIONS),
     ...operatorCommands,
     ...billingCommands(OPERATIONS),
+    ...environmentCommands,
     ...moreCommands,
     ...nounCommands(nouns).map(withOwnVerbs),
   ];
