@@ -4,6 +4,7 @@ import type { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import { STATUS_CODES } from "../lib/network/node-http.ts";
 import { fieldOf } from "./answer-fields.ts";
+import { batchPipe, type FinishedBatch } from "./batches/batch-usage.ts";
 import {
   type BodyPipe,
   eventPipe,
@@ -34,6 +35,8 @@ export interface OpenContext extends AnswerContext {
   labels: string[];
   /** Null when no guardrail is about answers. */
   guard: AnswerGuard | null;
+  /** Told of finished batches in the answer; null for answers that have none. */
+  batches: ((found: FinishedBatch[]) => void) | null;
 }
 
 export function openAnswer(status: number, headers: string[], context: OpenContext): OpenedBody {
@@ -45,7 +48,8 @@ export function openAnswer(status: number, headers: string[], context: OpenConte
   const length = fieldOf(headers, "content-encoding") === undefined ? fieldOf(headers, "content-length") : undefined;
   const isShort = length !== undefined && Number(length) <= WHOLE_MAX_BYTES;
   const guard = status >= 400 || bodiless ? null : context.guard;
-  const pipe = pipeFor(status, type, events, context, meter);
+  const plain = pipeFor(status, type, events, context, meter);
+  const pipe = context.batches && status < 300 && !events ? batchPipe(plain, context.batches) : plain;
   const inspect = guard?.inspect ?? null;
   return {
     pipe: guard ? guardedPipe(pipe, guard, type, events) : pipe,

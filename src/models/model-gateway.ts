@@ -107,7 +107,9 @@ async function handle(engine: Engine, down: Downstream, asked: ModelTarget, choo
   const caller = new ModelCaller(down, passage, { maxBytes, held: engine.held });
   try {
     if (choose) {
-      target = { ...asked, ...(await choose(nameInBody(await caller.readBody(), down.header("content-type") ?? ""))) };
+      const named =
+        nameInBody(await caller.readBody(), down.header("content-type") ?? "") ?? nameInHeader(engine, down);
+      target = { ...asked, ...(await choose(named)) };
       passage.aim(target);
     }
     const resolved = await engine.deps.resolveModel(target.workspace, target.model);
@@ -131,12 +133,23 @@ async function handle(engine: Engine, down: Downstream, asked: ModelTarget, choo
   }
 }
 
-function nameInBody(body: Buffer, contentType: string): string {
+function nameInBody(body: Buffer, contentType: string): string | null {
   const name = contentType.startsWith("multipart/")
     ? formModel(body, contentType)
     : valueOfMember(body, "model")?.value;
-  if (typeof name === "string" && name !== "") return name;
-  throw new GatewayError("BAD_REQUEST", "The body must name the model: `model`, as `workspace/name` or `name`.");
+  return typeof name === "string" && name !== "" ? name : null;
+}
+
+/** Files, batches and what is looked up later have no model in their body. */
+function nameInHeader({ headerNames }: Engine, down: Downstream): string {
+  for (const header of headerNames.model) {
+    const name = down.header(header);
+    if (name) return name;
+  }
+  throw new GatewayError(
+    "BAD_REQUEST",
+    `The request must name the model, as \`workspace/name\` or \`name\`: in \`model\` of the body, or in ${headerNames.model[0]}.`,
+  );
 }
 
 async function serveCall(

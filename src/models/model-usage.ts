@@ -1,7 +1,10 @@
 /** The event that one request adds to the usage ledger. */
 
+import type { FinishedBatch } from "./batches/batch-usage.ts";
 import type { LedgerName, Subject } from "./model-records.ts";
+import { costNanoUsd, type ModelPriceBook } from "./price-book.ts";
 import type { TokenUsage } from "./providers/token-usage.ts";
+import type { UpstreamCandidate } from "./upstream-request.ts";
 
 export interface ModelUsage extends TokenUsage, LedgerName {
   requestId: string;
@@ -31,4 +34,31 @@ export interface ModelUsage extends TokenUsage, LedgerName {
   /** Until the provider began to answer; null when it never did. */
   firstByteMs: number | null;
   durationMs: number;
+}
+
+/** A finished batch as one request of the caller who made it, at the time when it ended. */
+export function batchUsage(
+  { workspace, model, subject, requestId, finishedAtMs, usage }: FinishedBatch,
+  { resolved, provider, model: providerModel }: UpstreamCandidate,
+  book: ModelPriceBook,
+): ModelUsage {
+  const prices = resolved.prices ?? book.pricesOf(provider.name, providerModel);
+  return {
+    ...usage,
+    ...resolved.ledger,
+    ...{ requestId, workspace, model, subject, providerModel },
+    servedBy: model,
+    provider: provider.name,
+    estimated: false,
+    costNanoUsd: prices ? costNanoUsd(prices, usage) : 0,
+    priced: prices !== null,
+    fromCache: false,
+    status: 200,
+    outcome: "completed",
+    stream: false,
+    attempts: 1,
+    startedAtMs: finishedAtMs,
+    firstByteMs: null,
+    durationMs: 0,
+  };
 }

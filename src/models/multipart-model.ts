@@ -5,7 +5,7 @@
 export function withFormModel(body: Buffer, contentType: string, model: string): Buffer {
   const out: Buffer[] = [];
   let copied = 0;
-  for (const { start, end } of modelFields(body, contentType)) {
+  for (const { start, end } of formFields(body, contentType, "model")) {
     out.push(body.subarray(copied, start), Buffer.from(model));
     copied = end;
   }
@@ -17,13 +17,18 @@ export function withFormModel(body: Buffer, contentType: string, model: string):
 /** The `model` field of a form; the last one wins. */
 export function formModel(body: Buffer, contentType: string): string | undefined {
   let found: string | undefined;
-  for (const { start, end } of modelFields(body, contentType)) found = body.toString("utf8", start, end);
+  for (const { start, end } of formFields(body, contentType, "model")) found = body.toString("utf8", start, end);
   return found;
 }
 
-/** Where the values of the fields named `model` are: [start, end). */
-function* modelFields(body: Buffer, contentType: string): Generator<{ start: number; end: number }> {
+/** Where the values of the fields of that name are: [start, end). */
+export function* formFields(
+  body: Buffer,
+  contentType: string,
+  name: string,
+): Generator<{ start: number; end: number }> {
   const boundary = boundaryOf(contentType);
+  const named = new RegExp(`^content-disposition:[^\\r\\n]*[;\\s]name="?${name}"?\\s*(?:;|$)`, "im");
   if (!boundary) return;
   const delimiter = Buffer.from(`--${boundary}`);
   let at = body.indexOf(delimiter);
@@ -33,14 +38,13 @@ function* modelFields(body: Buffer, contentType: string): Generator<{ start: num
     if (next < 0) return;
     const blank = body.indexOf("\r\n\r\n", headerStart);
     // The line break before the delimiter belongs to the delimiter.
-    if (blank >= 0 && blank < next && NAMED_MODEL.test(body.toString("latin1", headerStart, blank)))
+    if (blank >= 0 && blank < next && named.test(body.toString("latin1", headerStart, blank)))
       yield { start: blank + 4, end: next - 2 };
     at = next;
   }
 }
 
 const PARTS_MAX = 1000;
-const NAMED_MODEL = /^content-disposition:[^\r\n]*[;\s]name="?model"?\s*(?:;|$)/im;
 
 function boundaryOf(contentType: string): string | null {
   const match = /boundary=(?:"([^"]{1,70})"|([^;\s]{1,70}))/i.exec(contentType);

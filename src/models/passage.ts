@@ -10,18 +10,27 @@ import { admitRequest } from "./admission.ts";
 import { type AnswerCache, AnswerRecorder, type CacheUse, keptUpstream, useCache } from "./answer-cache.ts";
 import { openAnswer, streamFailure } from "./answer-writer.ts";
 import type { Visit } from "./balance/health.ts";
-import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
+import { createsBatch, looksAtBatches, markedMetadata } from "./batches/batch-mark.ts";
+import type { FinishedBatch } from "./batches/batch-usage.ts";
+import { type ClientCall, estimateInputTokens, outputLimit, withBody } from "./client-call.ts";
 import { type ExchangeJudge, type ExchangeResult, ModelExchange, type OpenedBody } from "./exchange.ts";
 import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
 import { type AnswerGuard, Guard } from "./guardrails/guard.ts";
 import type { WebhookDeps } from "./guardrails/webhook.ts";
+import { editMembers } from "./json-members.ts";
 import type { ModelTarget, ResolvedModel } from "./model-records.ts";
-import type { ModelUsage } from "./model-usage.ts";
+import { batchUsage, type ModelUsage } from "./model-usage.ts";
 import { costNanoUsd } from "./price-book.ts";
 import { NO_USAGE, type TokenUsage } from "./providers/token-usage.ts";
 import { isTrouble, judge, type RetryVerdict } from "./retry.ts";
 import { OUTPUT_RESERVE_DEFAULT, type Reservation } from "./token-budget.ts";
-import { baseUrlOf, type UpstreamCandidate, type UpstreamRequest, upstreamRequest } from "./upstream-request.ts";
+import {
+  baseUrlOf,
+  candidateOf,
+  type UpstreamCandidate,
+  type UpstreamRequest,
+  upstreamRequest,
+} from "./upstream-request.ts";
 import { providerFailure, type Upstream, type Upstreams } from "./upstreams.ts";
 import { type MeteredUsage, UsageMeter } from "./usage-meter.ts";
 
@@ -149,7 +158,7 @@ export class Passage {
     try {
       const provider = this.#engine.upstreamOf(candidate);
       const rules = this.#rulesFor(candidate);
-      const passed = rules.length === 0 ? asked : await this.#guarded(asked, rules);
+      const passed = this.#marked(rules.length === 0 ? asked : await this.#guarded(asked, rules));
       const guard = this.#guard?.answer(passed, rules) ?? null;
       const request = upstreamRequest(passed, candidate, provider.basePath);
       const call = request.front?.call ?? passed;
@@ -199,6 +208,27 @@ export class Passage {
     const { call, redactions } = await this.#guard.request(asked, rules);
     this.#redactions = redactions;
     return call;
+  }
+
+  /** A new batch says who made it: its tokens are counted for that caller when it is finished. */
+  #marked(call: ClientCall): ClientCall {
+    if (!createsBatch(call) || !call.members) return call;
+    const metadata = JSON.stringify(markedMetadata(call.member("metadata"), this.#target));
+    return withBody(call, editMembers(call.body, call.members, { metadata }));
+  }
+
+  async #countBatches(found: readonly FinishedBatch[]): Promise<void> {
+    const { deps } = this.#engine;
+    try {
+      for (const batch of found) {
+        // The mark is read from the provider: it must not lead into another workspace.
+        const resolved =
+          batch.workspace === this.#target.workspace ? await deps.resolveModel(batch.workspace, batch.model) : null;
+        if (resolved) deps.usage.record(batchUsage(batch, candidateOf(resolved), deps.priceBook));
+      }
+    } catch (error) {
+      deps.log.error({ error, requestId: this.#target.requestId }, "the usage of a batch was not recorded");
+    }
   }
 
   /** Checks the policies of the asked model once, whichever models then serve the request. */
@@ -312,6 +342,7 @@ export class Passage {
           meter,
           down: this.#down,
           ...{ labels, guard },
+          batches: looksAtBatches(attempt.call) ? (found) => void this.#countBatches(found) : null,
           model: candidate.model,
           nowMs: deps.clock.now(),
         });

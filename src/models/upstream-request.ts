@@ -2,6 +2,7 @@
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { ModelPrices } from "../contract/model-prices.ts";
 import { at, isRecord } from "../lib/untrusted-json.ts";
+import { withBatchModel } from "./batches/batch-input.ts";
 import { asChat, type ClientCall } from "./client-call.ts";
 import { editMembers } from "./json-members.ts";
 import type { ProviderConnection, ResolvedModel } from "./model-records.ts";
@@ -146,7 +147,10 @@ function mustAskForUsage(
 }
 
 function editedBody(call: ClientCall, { provider, model }: UpstreamCandidate, asksUsage: boolean): Buffer {
-  if (call.contentType.startsWith("multipart/")) return withFormModel(call.body, call.contentType, model);
+  if (call.contentType.startsWith("multipart/")) {
+    const form = withFormModel(call.body, call.contentType, model);
+    return FILES.test(call.path) ? withBatchModel(form, call.contentType, model) : form;
+  }
   if (!call.members) return call.body;
   const edits: Record<string, string | null> = {};
   const where = call.dialect.model;
@@ -166,6 +170,8 @@ function editedBody(call: ClientCall, { provider, model }: UpstreamCandidate, as
   }
   return editMembers(call.body, call.members, edits);
 }
+
+const FILES = /\/files\/?$/;
 
 /** The connection's address, else the one the model names, else the provider's own. */
 export function baseUrlOf({

@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { makeServiceAccount, makeUser } from "../identities.ts";
+import { sendJson, startUpstream } from "../models/upstream-server.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import { eventually } from "../sandboxd-harness.ts";
 
@@ -47,6 +48,30 @@ test("chat, streams, responses and embeddings, by the name in the body", async (
     said.content.map((block) => block.type === "text" && block.text),
     ["hello there"],
   );
+});
+
+test("files and batches have no model in their body: a header names it, and the rights are the model's", async () => {
+  await using up = await startUpstream((request, res) =>
+    sendJson(res, { id: "file-1", object: "file", url: request.url }),
+  );
+  await platform.call("POST", "/integrations/connections", {
+    body: {
+      metadata: { name: "openai" },
+      spec: { integration: "openai", config: { baseUrl: up.baseUrl }, secret: { apiKey: "k" } },
+    },
+  });
+  const spec = { runtime: { type: "openai", model: "gpt" }, integrationConnections: ["openai"] };
+  await platform.call("POST", "/models", { body: { metadata: { name: "gpt" }, spec } });
+  const at = (model: string, key = platform.apiKey) =>
+    openai(key).withOptions({ defaultHeaders: { "x-service-model": model } });
+  assert.equal((await at("main/gpt").files.retrieve("file-1")).id, "file-1");
+  assert.deepEqual(
+    up.requests.map(({ method, url }) => [method, url]),
+    [["GET", "/v1/files/file-1"]],
+  );
+  await assert.rejects(openai().files.retrieve("file-1"), { status: 400 });
+  await assert.rejects(at("second/other", bound).files.retrieve("file-1"), { status: 403 });
+  await platform.call("DELETE", "/models/gpt");
 });
 
 test("the requests are in the ledger of the model's workspace", async () => {
