@@ -17,7 +17,7 @@ import { isolationSettings } from "./lib/schemas/isolation-settings.ts";
 import { peerSettings } from "./lib/schemas/peer-settings.ts";
 import "./lib/schemas/plain-words.ts";
 import { BANDWIDTH_MIN_MBPS } from "./lib/network/egress/bandwidth.ts";
-import { dnsServers } from "./lib/schemas/dns-servers.ts";
+import { dnsSettings } from "./lib/schemas/dns-servers.ts";
 import { KUBE_ONLY, kubeSettings } from "./lib/schemas/kube-settings.ts";
 import { nodeSettings } from "./lib/schemas/node-settings.ts";
 import { registrySettings } from "./lib/schemas/registry-settings.ts";
@@ -169,11 +169,7 @@ export const SETTINGS = {
     schema: z.coerce.number().min(BANDWIDTH_MIN_MBPS).optional(),
     about: "Megabits per second that each workload may send, and receive, at most; absent = no limit.",
   },
-  dns_servers: {
-    env: "BERTH_DNS_SERVERS",
-    schema: dnsServers.default([]),
-    about: "DNS servers to check custom domains with; absent = the machine's own.",
-  },
+  ...dnsSettings,
   quotas: {
     env: "BERTH_QUOTAS",
     schema: quotas.default({}),

@@ -18,3 +18,11 @@ const dnsServer = z
   .refine(isDnsServer, { error: "must be addresses such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:5353" });
 
 export const dnsServers = list.pipe(z.array(dnsServer));
+
+export const dnsSettings = {
+  dns_servers: {
+    env: "BERTH_DNS_SERVERS",
+    schema: dnsServers.default([]),
+    about: "DNS servers to check custom domains with; absent = the machine's own.",
+  },
+} as const;
