@@ -10,7 +10,7 @@ import { startServer } from "./server-process.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const ROUNDS = LONG ? 20 : 2;
+const ROUNDS = LONG ? 20 : 1;
 const WRITERS = 8;
 
 for (const database of databases.all) {

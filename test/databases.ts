@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createDatabase, startPostgres } from "./postgres.ts";
+import { createDatabase, startPostgres, TEMPLATE_VARIABLE } from "./postgres.ts";
 
 export interface TestPlace {
   dataDir: string;
@@ -16,23 +16,30 @@ export interface TestDatabase {
   skip: string | false;
   /** A new, empty place to keep things. */
   fresh(): Promise<TestPlace>;
+  /** The same, but a PostgreSQL may have its tables already: for suites that are not about an empty database. */
+  migrated(): Promise<TestPlace>;
 }
 
 export async function testDatabases(): Promise<{ all: TestDatabase[]; stop(): Promise<void> }> {
   const server = await startPostgres();
   const skip = "reason" in server ? server.reason : false;
   const places: TestPlace[] = [];
-  const fresh = async (withUrl: boolean): Promise<TestPlace> => {
+  const fresh = async (withUrl: boolean, template?: string): Promise<TestPlace> => {
     const dataDir = mkdtempSync(join(tmpdir(), "berth-test-"));
-    const databaseUrl = withUrl && "url" in server ? await createDatabase(server.url) : null;
+    const databaseUrl = withUrl && "url" in server ? await createDatabase(server.url, template) : null;
     const remove = () => rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
     places.push({ dataDir, databaseUrl, remove });
     return { dataDir, databaseUrl, remove };
   };
   return {
     all: [
-      { name: "sqlite", skip: false, fresh: () => fresh(false) },
-      { name: "postgres", skip, fresh: () => fresh(true) },
+      { name: "sqlite", skip: false, fresh: () => fresh(false), migrated: () => fresh(false) },
+      {
+        name: "postgres",
+        skip,
+        fresh: () => fresh(true),
+        migrated: () => fresh(true, process.env[TEMPLATE_VARIABLE]),
+      },
     ],
     stop: async () => {
       for (const { remove } of places) remove();

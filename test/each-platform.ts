@@ -35,7 +35,7 @@ export async function onEachDatabase(
     describe(`${title} on ${database.name}`, { skip: database.skip }, () => {
       let platform: TestPlatform;
       before(async () => {
-        platform = await startTestPlatform({ ...(await database.fresh()), ...options });
+        platform = await startTestPlatform({ ...(await database.migrated()), ...options });
       });
       after(() => platform.stop());
       const call: TestPlatform["call"] = (method, path, sent) => platform.call(method, path, sent);

@@ -15,7 +15,7 @@ import { LONG } from "./long.ts";
 import { type Answer, type CallOptions, caller } from "./platform.ts";
 import { createDatabase, startPrivatePostgres } from "./postgres.ts";
 
-const KILLS = LONG ? 120 : 3;
+const KILLS = LONG ? 120 : 2;
 const SEED = Number(process.env.BERTH_TEST_SEED ?? 20_261_115);
 /** So often a new execution is started, so that there is always something to hit. */
 const KILLS_PER_EXECUTION = LONG ? 2 : 1;

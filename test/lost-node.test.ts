@@ -38,7 +38,7 @@ describe("a lost node", { skip: postgres.skip }, () => {
   before(async () => {
     world = await agentWorld();
     [stays, goes] = [agentMachine(world.agentPort), agentMachine(world.agentPort)];
-    const { databaseUrl } = await postgres.fresh();
+    const { databaseUrl } = await postgres.migrated();
     const config = {
       secret_key: "one key for all servers of one database",
       node_lost_after: "10",

@@ -14,7 +14,7 @@ import { openTestStore } from "./store.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const ROUNDS = LONG ? 50 : 2;
+const ROUNDS = LONG ? 50 : 1;
 
 for (const database of databases.all)
   describe(`killed while metering, on ${database.name}`, { skip: database.skip }, () => {
@@ -24,7 +24,7 @@ for (const database of databases.all)
 type Place = Awaited<ReturnType<TestDatabase["fresh"]>>;
 
 async function killRounds(database: TestDatabase): Promise<void> {
-  const place = await database.fresh();
+  const place = await database.migrated();
   const journal = join(place.dataDir, "journal");
   for (let round = 0; round < ROUNDS; round += 1) {
     const before = sizeOf(journal);

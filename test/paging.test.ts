@@ -19,7 +19,7 @@ const record = fc.record({ label: fc.constantFrom(...WORDS), display: fc.constan
 for (const database of databases.all) {
   describe(`paging on ${database.name}`, { skip: database.skip }, () => {
     test("a walk under concurrent writes", async () => {
-      const place = await database.fresh();
+      const place = await database.migrated();
       const store = await openTestStore(place, { onError: assert.ifError });
       await addWorkspace(store);
       let run = 0;

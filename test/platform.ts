@@ -9,14 +9,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import pino from "pino";
-import { type App, startApp } from "../src/app.ts";
-import { type Config, loadConfig } from "../src/config.ts";
+import type { App } from "../src/app.ts";
+import type { Config } from "../src/config.ts";
 import type { TakenPort } from "../src/lib/network/held-port.ts";
 import type { Clock } from "../src/lib/time/clock.ts";
 import type { Driver } from "../src/node/driver.ts";
 import type { Body } from "./answers/body.ts";
 import { closeAtEnd } from "./closing.ts";
-import { FakeMachine, fakeDriver } from "./fake-driver.ts";
 
 export const NEWEST = "2026-04-28";
 
@@ -72,6 +71,12 @@ export async function startTestPlatform({
   driver,
   port,
 }: TestPlatformOptions = {}): Promise<TestPlatform> {
+  // Loaded here: many files need only the client below, and the platform takes a second.
+  const [{ startApp }, { loadConfig }, { FakeMachine, fakeDriver }] = await Promise.all([
+    import("../src/app.ts"),
+    import("../src/config.ts"),
+    import("./fake-driver.ts"),
+  ]);
   const dir = dataDir ?? mkdtempSync(join(tmpdir(), "berth-test-"));
   const flags = {
     port: "0",

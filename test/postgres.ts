@@ -15,6 +15,9 @@ import { freePort } from "./free-port.ts";
 const TRY_MS = 50;
 const TRIES = 1800;
 
+/** Tells the test files which database of the server has all tables (`database-template.ts`). */
+export const TEMPLATE_VARIABLE = "BERTH_TEST_POSTGRES_TEMPLATE";
+
 export interface TestPostgres {
   url: string;
   stop(): Promise<void>;
@@ -51,13 +54,13 @@ export const privatePostgresMissing = (): string | false => (findBinaries() ? fa
 
 const NO_BINARIES = "no PostgreSQL server binaries found; install the Debian package postgresql";
 
-/** A new empty database on the server; its url. */
-export async function createDatabase(serverUrl: string): Promise<string> {
+/** A new database on the server, empty or a copy of another one; its url. */
+export async function createDatabase(serverUrl: string, template?: string): Promise<string> {
   const name = `t${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   const client = new pg.Client({ connectionString: serverUrl });
   await client.connect();
   try {
-    await client.query(`CREATE DATABASE ${name}`);
+    await client.query(`CREATE DATABASE ${name}${template ? ` TEMPLATE ${template}` : ""}`);
   } finally {
     await client.end();
   }

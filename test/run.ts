@@ -6,10 +6,11 @@ import { execFileSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { provideChromium } from "./browser/install.ts";
+import { makeTemplate } from "./database-template.ts";
 import { provideDocker } from "./docker/binaries.ts";
 import { provideRunsc } from "./gvisor/binary.ts";
 import { shareInstallation } from "./installed/installation.ts";
-import { startPostgres } from "./postgres.ts";
+import { startPostgres, TEMPLATE_VARIABLE } from "./postgres.ts";
 import { type RunnerOptions, runnerOptions, USAGE } from "./runner/options.ts";
 import type { Outcome } from "./runner/outcome.ts";
 import { finalReport, timesReport } from "./runner/report.ts";
@@ -47,6 +48,7 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(sign
 const started = performance.now();
 const postgres = await startPostgres();
 if ("reason" in postgres) console.error(`PostgreSQL suites are skipped: ${postgres.reason}.`);
+const template = "url" in postgres ? await makeTemplate(postgres.url) : null;
 const chromium = provideChromium(files);
 const docker = provideDocker(files);
 const runsc = provideRunsc(files);
@@ -59,6 +61,7 @@ try {
   const red = outcomes.some(({ failures }) => failures.length > 0);
   process.exitCode = red || aborted.signal.aborted || outcomes.length < repeat * files.length ? 1 : 0;
 } finally {
+  await template?.remove();
   if ("stop" in postgres) await postgres.stop();
 }
 
@@ -80,6 +83,7 @@ async function runRound(): Promise<Outcome[]> {
         // Hundreds of processes load the same sources: stripped of types and compiled once, a fifth of the time is saved.
         NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/berth-test"),
         BERTH_TEST_POSTGRES: "url" in postgres ? postgres.url : "none",
+        ...(template ? { [TEMPLATE_VARIABLE]: template.name } : {}),
         BERTH_TEST_CHROMIUM: chromium,
         BERTH_TEST_DOCKER: docker,
         BERTH_TEST_RUNSC: runsc,

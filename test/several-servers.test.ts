@@ -23,7 +23,7 @@ const postgres = databases.all.find(({ name }) => name === "postgres") ?? assert
 describe("two servers on one database", { skip: postgres.skip }, () => {
   const platforms: TestPlatform[] = [];
   before(async () => {
-    const { databaseUrl } = await postgres.fresh();
+    const { databaseUrl } = await postgres.migrated();
     const config = { secret_key: "one key for all servers of one database" };
     platforms.push(
       ...(await Promise.all([startTestPlatform({ databaseUrl, config }), startTestPlatform({ databaseUrl, config })])),
@@ -108,7 +108,7 @@ describe("schedules on two servers", { skip: postgres.skip }, () => {
     },
   });
   before(async () => {
-    const { databaseUrl } = await postgres.fresh();
+    const { databaseUrl } = await postgres.migrated();
     const config = { secret_key: "one key for all servers of one database" };
     const start = () => startTestPlatform({ databaseUrl, config, driver: fakeDriver(machine) });
     platforms.push(...(await Promise.all([start(), start()])));
@@ -148,7 +148,7 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
   let two: TestPlatform;
   let start: (machine: FakeMachine, dataDir?: string) => Promise<TestPlatform>;
   before(async () => {
-    const { databaseUrl } = await postgres.fresh();
+    const { databaseUrl } = await postgres.migrated();
     const config = {
       secret_key: "one key for all servers of one database",
       node_lost_after: "60",

@@ -65,7 +65,7 @@ function suite(database: TestDatabase): void {
     });
 
   before(async () => {
-    place = await database.fresh();
+    place = await database.migrated();
     store = await openTestStore(place, { clock, onError: (error) => errors.push(error) });
     await addWorkspace(store, "main", "acc");
     metering = await start();

@@ -11,7 +11,7 @@ after(() => databases.stop());
 for (const database of databases.all) {
   describe(`stored token caps on ${database.name}`, { skip: database.skip }, () => {
     test("hold over servers and restarts, and give back what the dead held", async () => {
-      const place = await database.fresh();
+      const place = await database.migrated();
       let nowMs = Date.UTC(2026, 10, 15, 12);
       const clock = { now: () => nowMs };
       const store = await openTestStore(place, { clock });

@@ -18,7 +18,7 @@ for (const database of databases.all)
   test(`on ${database.name} a file that was cut off is not there, can be removed, and is written anew`, {
     skip: database.skip,
   }, async (t) => {
-    const place = await database.fresh();
+    const place = await database.migrated();
     const store = await openTestStore(place);
     t.after(async () => {
       await store.close();

@@ -10,7 +10,7 @@ for (const database of databases.all)
   test(`on ${database.name} blobs and manifests of an owner are bounded, and a sweep leaves what is named meanwhile`, {
     skip: database.skip,
   }, async (t) => {
-    const place = await database.fresh();
+    const place = await database.migrated();
     const { pushedImages, close } = await openTestStore(place);
     t.after(async () => {
       await close();

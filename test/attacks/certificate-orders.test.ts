@@ -20,7 +20,7 @@ for (const database of databases.all)
   describe(`orders of certificates on ${database.name}`, { skip: database.skip }, () => {
     test("domains that are deleted and made again stay within the workspace's share of orders", async (t) => {
       await using authority = await startRefusingAuthority();
-      const store = await openTestStore(await database.fresh());
+      const store = await openTestStore(await database.migrated());
       t.after(() => store.close());
       for (const name of ["main", "other"]) await addWorkspace(store, name);
       const acme = { directory: `${authority.url}/directory`, email: null, challenge: "http-01", hook: null, ca: null };

@@ -25,7 +25,7 @@ for (const database of databases.all) {
 
     before(async () => {
       platform = await startTestPlatform({
-        ...(await database.fresh()),
+        ...(await database.migrated()),
         driver: fakeDriver(machine),
         config: {
           region: "lab-1",

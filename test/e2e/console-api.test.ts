@@ -30,7 +30,10 @@ for (const database of databases.all) {
       call("POST", "/drives", { workspace, body: { metadata: { name, labels }, spec: { size: 1 } } });
 
     before(async () => {
-      platform = await startTestPlatform({ ...(await database.fresh()), clock: { now: () => Date.now() + aheadMs } });
+      platform = await startTestPlatform({
+        ...(await database.migrated()),
+        clock: { now: () => Date.now() + aheadMs },
+      });
       store = platform.app.store;
       accountId = (await store.people.listAccountsAcrossUsers())[0]?.id ?? "";
       await makeAccount(store, "elsewhere");

@@ -36,7 +36,7 @@ for (const database of databases.all) {
     before(async () => {
       dns = await startDnsServer();
       platform = await startTestPlatform({
-        ...(await database.fresh()),
+        ...(await database.migrated()),
         config: { domain: "edge.example", dns_servers: dns.address },
       });
       store = platform.app.store;

@@ -28,7 +28,10 @@ for (const database of databases.all) {
       call("POST", "/drives", { body: { metadata: { name }, spec: { permissions } } });
 
     before(async () => {
-      platform = await startTestPlatform({ ...(await database.fresh()), clock: { now: () => Date.now() + aheadMs } });
+      platform = await startTestPlatform({
+        ...(await database.migrated()),
+        clock: { now: () => Date.now() + aheadMs },
+      });
       store = platform.app.store;
       await addDrive("d");
     });

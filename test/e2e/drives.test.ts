@@ -10,7 +10,7 @@ for (const database of databases.all) {
   describe(`drives and volumes on ${database.name}`, { skip: database.skip }, () => {
     let platform: TestPlatform;
     before(async () => {
-      platform = await startTestPlatform(await database.fresh());
+      platform = await startTestPlatform(await database.migrated());
     });
     after(() => platform.stop());
 

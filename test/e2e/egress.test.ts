@@ -27,7 +27,7 @@ for (const database of databases.all) {
     const until = (path: string, isSo: (resource: ReadResource) => boolean) => readUntil(call, path, isSo);
 
     before(async () => {
-      place = await database.fresh();
+      place = await database.migrated();
       platform = await startTestPlatform({ ...place, config: { egress_pool: POOL.join(",") } });
       await call("POST", GATEWAYS, { body: { metadata: { name: "gw" }, spec: { region: "local" } } });
     });

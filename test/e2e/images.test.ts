@@ -33,7 +33,10 @@ for (const database of databases.all) {
     };
 
     before(async () => {
-      platform = await startTestPlatform({ ...(await database.fresh()), clock: { now: () => Date.now() + aheadMs } });
+      platform = await startTestPlatform({
+        ...(await database.migrated()),
+        clock: { now: () => Date.now() + aheadMs },
+      });
       store = platform.app.store;
       const other = await makeAccount(store, "elsewhere");
       owner = await makeUser(store, other.id, "admin", { elsewhere: "admin" });

@@ -20,7 +20,10 @@ for (const database of databases.all) {
     const works = async (key: string) => (await call("GET", "/drives", { key })).status;
 
     before(async () => {
-      platform = await startTestPlatform({ ...(await database.fresh()), clock: { now: () => Date.now() + aheadMs } });
+      platform = await startTestPlatform({
+        ...(await database.migrated()),
+        clock: { now: () => Date.now() + aheadMs },
+      });
       store = platform.app.store;
       accountId = (await store.people.listAccountsAcrossUsers())[0]?.id ?? "";
       await makeAccount(store, "elsewhere");

@@ -36,7 +36,7 @@ for (const database of databases.all) {
 
     before(async () => {
       platform = await startTestPlatform({
-        ...(await database.fresh()),
+        ...(await database.migrated()),
         clock: { now: () => Date.now() + aheadMs },
       });
       store = platform.app.store;

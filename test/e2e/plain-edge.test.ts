@@ -93,7 +93,7 @@ describe("plain requests", () => {
   let platform: TestPlatform;
   let port: number;
   before(async () => {
-    platform = await startTestPlatform(await database.fresh());
+    platform = await startTestPlatform(await database.migrated());
     port = Number(new URL(platform.url).port);
     await platform.call("POST", "/drives", { body: JSON.parse(drive("kept")) });
     for (const name of ["v1", "v2", "v3"])

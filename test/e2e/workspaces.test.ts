@@ -22,7 +22,7 @@ for (const database of databases.all) {
       call("POST", "/drives", { body: { metadata: { name }, spec: {} }, workspace });
 
     before(async () => {
-      platform = await startTestPlatform(await database.fresh());
+      platform = await startTestPlatform(await database.migrated());
       store = platform.app.store;
       accountId = (await store.people.listAccountsAcrossUsers())[0]?.id ?? "";
     });

@@ -33,7 +33,7 @@ suite("certificates of two servers", { skip }, () => {
 
   before(async () => {
     dns = await startDnsServer();
-    const { databaseUrl } = await postgres.fresh();
+    const { databaseUrl } = await postgres.migrated();
     const ports = [];
     for (let at = 0; at < 2; at += 1) ports.push({ port: await freePort(), httpPort: await freePort() });
     const [, { port: tlsPort, httpPort } = assert.fail()] = ports;

@@ -24,7 +24,7 @@ for (const database of databases.all) {
       other = await startOtherProvider();
       const common = { issuer: other.issuer, client_id: CLIENT.id, client_secret: CLIENT.secret };
       platform = await startTestPlatform({
-        ...(await database.fresh()),
+        ...(await database.migrated()),
         config: {
           identity_providers: JSON.stringify([
             { id: "corp", name: "Corp <SSO>", ...common },

@@ -10,6 +10,7 @@ import { before, test } from "node:test";
 import { driverConformance } from "../../src/node/conformance/conformance.ts";
 import type { WorkloadRecord } from "../../src/node/drivers/local/workload/record.ts";
 import { type Observed, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../src/node/workload.ts";
+import { LONG } from "../long.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";
 import { LocalMachine, localCandidate, localDriverMissing, localGrades, tracesOf } from "./machine.ts";
 import { run } from "./run.ts";
@@ -19,7 +20,7 @@ else {
   if (localGrades.includes("user")) await import("./driver-user.ts");
   else {
     driverConformance("local", localCandidate({}));
-    driverConformance("local (contained)", localCandidate({ grade: "contained" }));
+    driverConformance("local (contained)", { ...localCandidate({ grade: "contained" }), again: !LONG });
     fromRoot();
   }
   ownTests();

@@ -25,7 +25,7 @@ const KILLED_AT = {
 for (const database of databases.all)
   describe(`the key of ${database.name}`, { skip: database.skip }, () => {
     test("is replaced by a rotation that is killed at every kind of step", async (t) => {
-      const place = await database.fresh();
+      const place = await database.migrated();
       t.after(() => place.remove());
       const first = await openWith(place);
       await fill(first);
@@ -66,7 +66,7 @@ for (const database of databases.all)
     });
 
     test("is replaced while others write, and every value of theirs has the new key", async (t) => {
-      const place = await database.fresh();
+      const place = await database.migrated();
       t.after(() => place.remove());
       const store = await openWith(place);
       t.after(() => store.close());
@@ -90,7 +90,7 @@ for (const database of databases.all)
     });
 
     test("given from outside is replaced by the next one that is given", async (t) => {
-      const place = await database.fresh();
+      const place = await database.migrated();
       t.after(() => place.remove());
       const [old, next] = ["the first key, which is long enough", "the next key, which is long enough too"];
       const first = await openWith(place, { secret_key: old });
@@ -118,7 +118,7 @@ for (const database of databases.all)
     });
 
     test("is not needed twice: a start without the new key of a rotation under way is refused", async (t) => {
-      const place = await database.fresh();
+      const place = await database.migrated();
       t.after(() => place.remove());
       const [old, next] = ["the first key, which is long enough", "the next key, which is long enough too"];
       const both = await openWith(place, { secret_key: old, secret_key_next: next });

@@ -31,8 +31,8 @@ describe("two servers with the key in a file each", { skip: postgres.skip }, () 
     assert.equal(body.spec?.runtime.envs[0].value, `secret of ${name}`, JSON.stringify(body));
   };
   before(async () => {
-    const first = await postgres.fresh();
-    places.push(first, await postgres.fresh());
+    const first = await postgres.migrated();
+    places.push(first, await postgres.migrated());
     const { databaseUrl } = first;
     platforms.push(await startTestPlatform({ dataDir: first.dataDir, databaseUrl }));
     copyToTwo(secretKeyFile);

@@ -19,7 +19,7 @@ import { AGENT_IMAGE, type AgentWorld, agentWorld, until } from "./agent-world.t
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const ROUNDS = LONG ? 30 : 2;
+const ROUNDS = LONG ? 30 : 1;
 const SEED = Number(process.env.BERTH_TEST_SEED ?? 20_261_115);
 const SENDERS = 4;
 const PAUSE_MS = 15;
@@ -31,7 +31,7 @@ type Place = TestPlace;
 for (const database of databases.all) {
   describe(`killed while delivering, on ${database.name}`, { skip: database.skip }, () => {
     test(`${ROUNDS} rounds, seed ${SEED}`, async (t) => {
-      const place = await database.fresh();
+      const place = await database.migrated();
       await using world = await agentWorld();
       const random = randomFrom(SEED);
       const acknowledged = new Set<string>();

@@ -48,7 +48,7 @@ for (const database of databases.all) {
     before(async () => {
       world = await agentWorld();
       platform = await startTestPlatform({
-        ...(await database.fresh()),
+        ...(await database.migrated()),
         driver: fakeDriver(world.machine),
         clock,
         config: { private_callbacks: "true" },

@@ -27,7 +27,7 @@ describe("triggers of two servers on one database", { skip: postgres.skip }, () 
 
   before(async () => {
     world = await agentWorld();
-    const { databaseUrl } = await postgres.fresh();
+    const { databaseUrl } = await postgres.migrated();
     const config = { secret_key: "one key for all servers of one database", private_callbacks: "true" };
     // One machine, so that both see the same workloads.
     const driver = () => fakeDriver(world.machine);

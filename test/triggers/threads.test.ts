@@ -48,7 +48,7 @@ for (const database of databases.all) {
 
     before(async () => {
       world = await agentWorld();
-      platform = await startTestPlatform({ ...(await database.fresh()), driver: fakeDriver(world.machine) });
+      platform = await startTestPlatform({ ...(await database.migrated()), driver: fakeDriver(world.machine) });
       for (const name of ["one", "two"]) {
         const spec = { runtime: { image: AGENT_IMAGE, memory: 128 } };
         uids[name] = (await call("POST", "/agents", { metadata: { name }, spec })).body.metadata.uid;

@@ -20,7 +20,7 @@ function suite(database: TestDatabase): void {
   let logs: LogStore;
   let place: TestPlace;
   before(async () => {
-    place = await database.fresh();
+    place = await database.migrated();
     const onError = (error: unknown): void => console.error(error);
     logs = openLogStore({ dir: join(place.dataDir, "logs"), clock: systemClock, onError });
     store = await openTestStore(place);

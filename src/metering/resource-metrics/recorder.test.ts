@@ -15,7 +15,7 @@ const START_MS = Date.parse("2026-05-04T10:00:00Z");
 for (const database of databases.all)
   describe(`metrics of resources on ${database.name}`, { skip: database.skip }, () => {
     test("use adds up over instances and nodes, and what is older than a day is gone", async () => {
-      const place = await database.fresh();
+      const place = await database.migrated();
       let nowMs = START_MS;
       const store = await openTestStore(place, { clock: { now: () => nowMs } });
       try {

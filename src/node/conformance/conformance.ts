@@ -31,6 +31,8 @@ export interface Candidate {
   open(): Promise<Harness>;
   /** Of a workload, where the machine has no room for several of the usual ones. */
   limits?: Limits;
+  /** The same driver in another way of isolation: what does not depend on it was shown at the first one. */
+  again?: boolean;
 }
 
 const LIMITS: Limits = { memoryMb: 256, cpus: 1 };
@@ -49,7 +51,10 @@ const PARTS: Readonly<Record<CapabilityName, Part>> = {
   building,
 };
 
-export function driverConformance(name: string, { capabilities, open, limits = LIMITS }: Candidate): void {
+export function driverConformance(
+  name: string,
+  { capabilities, open, limits = LIMITS, again = false }: Candidate,
+): void {
   suite(`${name} driver`, { timeout: 540_000 }, () => {
     let harness: Harness;
     const made: string[] = [];
@@ -76,10 +81,10 @@ export function driverConformance(name: string, { capabilities, open, limits = L
     suite("a command alone", () => {
       const alone: Make = (more = {}) =>
         spec({ ...more, ...(more.exec ? { exec: { ...more.exec, alone: true } } : {}) });
-      commands(get, alone);
+      if (!again) commands(get, alone);
       aloneOnly(get, alone);
     });
     for (const each of capabilities) suite(each, () => PARTS[each](get, spec));
-    suite("beside another node of the machine", () => neighbours(get, spec, capabilities));
+    if (!again) suite("beside another node of the machine", () => neighbours(get, spec, capabilities));
   });
 }

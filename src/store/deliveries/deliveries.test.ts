@@ -27,7 +27,7 @@ for (const database of databases.all) {
     let place: TestPlace;
     let store: Store;
     before(async () => {
-      place = await database.fresh();
+      place = await database.migrated();
       store = await openTestStore(place, { clock });
     });
     after(async () => {

@@ -16,7 +16,7 @@ function suite(database: TestDatabase): void {
   let place: TestPlace;
   let nowMs = 1_800_000_000_000;
   before(async () => {
-    place = await database.fresh();
+    place = await database.migrated();
     store = await openTestStore(place, { clock: { now: () => nowMs } });
     await addWorkspace(store);
   });

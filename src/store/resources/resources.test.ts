@@ -19,7 +19,7 @@ function suite(database: TestDatabase): void {
   let store: Store;
   let place: TestPlace;
   before(async () => {
-    place = await database.fresh();
+    place = await database.migrated();
     store = await openTestStore(place);
     await addWorkspace(store);
   });

@@ -21,7 +21,7 @@ for (const database of databases.all)
   });
 
 async function search(database: TestDatabase): Promise<void> {
-  const place = await database.fresh();
+  const place = await database.migrated();
   const store = await openTestStore(place);
   await addWorkspace(store);
   await addDrives(

@@ -296,7 +296,7 @@ describe("the integration flow", () => {
 const postgres = databases.all.find(({ name }) => name === "postgres") ?? assert.fail();
 
 test("two servers make one exchange", { skip: postgres.skip }, async () => {
-  const { databaseUrl } = await postgres.fresh();
+  const { databaseUrl } = await postgres.migrated();
   const config = { secret_key: "one key for all servers of one database" };
   await using one = await startTestPlatform({ databaseUrl, config, clock });
   await using two = await startTestPlatform({ databaseUrl, config, clock });
