@@ -61,7 +61,7 @@ try {
   const red = outcomes.some(({ failures }) => failures.length > 0);
   process.exitCode = red || aborted.signal.aborted || outcomes.length < repeat * files.length ? 1 : 0;
 } finally {
-  await template?.remove();
+  await template?.remove().catch(() => {}); // a server that was ended together with the run has nothing left
   if ("stop" in postgres) await postgres.stop();
 }
 
