@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from "node:fs";
 
 /** File by which a kit's language is told -> the file about the platform. */
-const HELPERS: Record<string, string> = { "index.js": "berth.js" };
+const HELPERS: Record<string, string> = { "index.js": "berth.js", "main.py": "berth.py" };
 
 export const kitFiles = (): Record<string, string> =>
   Object.fromEntries(
