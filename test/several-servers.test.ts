@@ -131,7 +131,9 @@ describe("schedules on two servers", { skip: postgres.skip }, () => {
     assert.deepEqual(new Set(made.map(({ status }) => status)), new Set([200]));
     const executions = async (platform: TestPlatform) =>
       (await platform.call("GET", "/sandboxes/box/schedule-executions?limit=100")).body.data;
-    for (const end = Date.now() + 60_000; (await executions(two)).length < SCHEDULES; )
+    const areFired = async (): Promise<boolean> =>
+      submitted.length >= SCHEDULES && (await executions(two)).length >= SCHEDULES;
+    for (const end = Date.now() + 60_000; !(await areFired()); )
       assert.ok(Date.now() < end, `only ${submitted.length} were fired`);
     assert.deepEqual(submitted.toSorted(), names.toSorted());
     const recorded = await executions(one);
