@@ -3,26 +3,21 @@
  * service of the machine listens on all of them; whoever reaches it on behalf of a tenant has broken out.
  */
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
-import { createSocket } from "node:dgram";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createIdentityProvider } from "../../src/auth/external/identity-provider.ts";
 import { createOutbound } from "../../src/lib/network/outbound-http.ts";
 import { createOutboundPost } from "../../src/lib/network/outbound-post.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { startEgressProxy } from "../../src/node/egress/egress-proxy.ts";
-import { answerQuestion } from "../dns-server.ts";
+import { ip, startChangingNames } from "./changing-names.ts";
 
 const OWN = "203.0.113.7";
 const OWN_V6 = "2606:4700:113::7";
 const LATER = "203.0.113.99";
 const METADATA = "169.254.169.254";
 
-const ip = (...args: string[]): Buffer => execFileSync("ip", args);
 ip("link", "set", "lo", "up");
 for (const address of [`${OWN}/32`, `${METADATA}/32`]) ip("address", "add", address, "dev", "lo");
 // Kernels without IPv6 do not reach such an address, which is what is asserted below.
@@ -42,33 +37,17 @@ service.listen(0, hasV6 ? "::" : "0.0.0.0");
 await once(service, "listening");
 const { port } = service.address() as AddressInfo;
 
-// Each name changes its answer with every question: first a public address that nobody has, then one of the machine.
-const asked = new Map<string, number>();
-const names = createSocket("udp4");
 /** Questions for slow names are answered when `slowReleased` is. */
 const [slowAsked, slowReleased] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-names.on("message", async (query, from) => {
-  if (query.includes("slow")) {
+const names = await startChangingNames(
+  (name) => [name.startsWith("meta") ? METADATA : OWN],
+  async (query) => {
+    if (!query.includes("slow")) return;
     slowAsked.resolve();
     await slowReleased.promise;
-  }
-  const answer = answerQuestion(query, (name, type) => {
-    if (type !== "A") return [];
-    const count = asked.get(name) ?? 0;
-    asked.set(name, count + 1);
-    return [count % 2 === 0 ? "203.0.113.200" : name.startsWith("meta") ? METADATA : OWN];
-  });
-  names.send(answer, from.port, from.address);
-});
-names.bind(53, "127.0.0.1");
-await once(names, "listening");
-const folder = mkdtempSync(join(tmpdir(), "berth-egress-"));
-writeFileSync(join(folder, "resolv.conf"), "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n");
-writeFileSync(join(folder, "nsswitch.conf"), "hosts: dns\n");
-for (const file of ["resolv.conf", "nsswitch.conf"].filter((name) => existsSync(join("/etc", name))))
-  execFileSync("mount", ["--bind", join(folder, file), join("/etc", file)]);
-// The public address that nobody has is refused at once instead of being waited for.
-ip("route", "add", "unreachable", "203.0.113.200/32");
+  },
+);
+const { asked } = names;
 
 const proxy = startEgressProxy();
 const door = createServer({ allowHalfOpen: true }, (socket) => proxy.serve("box", socket));
@@ -113,8 +92,8 @@ try {
   await proxy.stop();
   await outbound.stop();
   await lenient.stop();
-  for (const each of [service, door, names]) each.close();
-  rmSync(folder, { recursive: true, force: true });
+  for (const each of [service, door]) each.close();
+  names[Symbol.dispose]();
 }
 
 async function attack(): Promise<void> {
