@@ -1,8 +1,9 @@
 /**
  * `node scripts/release.ts 0.2.0` adds a release to the changelog: every note that is in no release yet, with today's
- * date.
+ * date. It writes the packages of this release to dist/sbom-0.2.0.json, as CycloneDX.
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import type { Note, Release } from "../src/kinds/changelog/releases.ts";
 
 const FOLDER = "src/kinds/changelog";
@@ -19,4 +20,20 @@ const added: Release = {
     .filter((title) => !released.has(title))
     .sort(),
 };
+mkdirSync("dist", { recursive: true });
+// Before the changelog: a release without this file is none.
+writeFileSync(`dist/sbom-${version}.json`, sbomOf(version));
 writeFileSync(`${FOLDER}/releases.json`, `${JSON.stringify([added, ...releases], null, 2)}\n`);
+
+/** npm names the version of package.json, which may be that of the release before. */
+function sbomOf(version: string): string {
+  const args = ["run", "-s", "sbom", "--", "--package-lock-only"];
+  const said = execFileSync("npm", args, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+  const { name, version: before } = JSON.parse(readFileSync("package.json", "utf8")) as Record<string, string>;
+  const own = new Map(["", "pkg:npm/"].map((head) => [`${head}${name}@${before}`, `${head}${name}@${version}`]));
+  const bom = JSON.parse(said, (_, value: unknown) => own.get(String(value)) ?? value) as {
+    metadata: { component: { version: string } };
+  };
+  bom.metadata.component.version = version;
+  return `${JSON.stringify(bom, null, 2)}\n`;
+}
