@@ -3,6 +3,7 @@
 import type { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import { STATUS_CODES } from "../lib/network/node-http.ts";
+import { isLegible } from "./answer-encoding.ts";
 import { fieldOf } from "./answer-fields.ts";
 import { batchPipe, type FinishedBatch } from "./batches/batch-usage.ts";
 import {
@@ -52,7 +53,7 @@ export function openAnswer(status: number, headers: string[], context: OpenConte
   const pipe = context.batches && status < 300 && !events ? batchPipe(plain, context.batches) : plain;
   const inspect = guard?.inspect ?? null;
   return {
-    pipe: guard ? guardedPipe(pipe, guard, type, events) : pipe,
+    pipe: guard ? (isLegible(headers) ? guardedPipe(pipe, guard, type, events) : refusedPipe) : pipe,
     inspect: inspect && ((whole) => inspect(whole, events)),
     sent: inspect ? "whole" : events ? "events" : translated || guard || isShort ? "whole" : "chunks",
     writeHead(bytes) {

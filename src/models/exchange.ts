@@ -6,11 +6,10 @@
  * read either. When the caller goes away the provider's connection is cut at once.
  */
 import type { Transform } from "node:stream";
-import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
-import { fieldOf } from "./answer-fields.ts";
+import { decoderFor } from "./answer-encoding.ts";
 import type { BodyPipe } from "./body-pipes.ts";
 import { HELD_ANSWER_MAX_BYTES, tooLong } from "./guardrails/answer-pipes.ts";
 import type { AnswerSink, RunningCall } from "./provider-call.ts";
@@ -64,13 +63,6 @@ export type ExchangeResult =
 const COLLECTED_MAX_BYTES = 64 * 1024;
 /** A caller that reads nothing for this long is gone, whatever its socket says. */
 const CALLER_STALL_MAX_MS = 300_000;
-
-const DECODERS: Record<string, () => Transform> = {
-  gzip: createGunzip,
-  "x-gzip": createGunzip,
-  deflate: createInflate,
-  br: createBrotliDecompress,
-};
 
 export class ModelExchange implements AnswerSink, Sweepable {
   readonly #options: ExchangeOptions;
@@ -157,7 +149,7 @@ export class ModelExchange implements AnswerSink, Sweepable {
     }
     this.#mode = "forwarding";
     this.#body = this.#judge.open(status, headers);
-    const decoder = DECODERS[fieldOf(headers, "content-encoding") ?? ""]?.();
+    const decoder = decoderFor(headers);
     if (decoder) this.#decode(decoder);
   }
 
@@ -185,7 +177,7 @@ export class ModelExchange implements AnswerSink, Sweepable {
     else if (this.#mode === "forwarding") this.#break(error);
   }
 
-  #giveUp(error: Error): void {
+  #giveUp(error: unknown): void {
     this.#call?.abort();
     this.onError(error);
   }
@@ -203,7 +195,16 @@ export class ModelExchange implements AnswerSink, Sweepable {
     this.#finish({ kind: "collected", status: this.#status, headers: this.#headers, body, complete });
   }
 
+  /** An answer that a pipe cannot read ends this exchange, and not the process: decoders call from the event loop. */
   #forward(chunk: Buffer): void {
+    try {
+      this.#pass(chunk);
+    } catch (error) {
+      this.#giveUp(error);
+    }
+  }
+
+  #pass(chunk: Buffer): void {
     const out = this.#body?.pipe.chunk(chunk) ?? null;
     if (out === null || out.length === 0) return;
     if (this.#body?.pipe.done && !this.#almostDone) {
@@ -305,7 +306,7 @@ export class ModelExchange implements AnswerSink, Sweepable {
     decoder.on("data", (chunk: Buffer) => {
       if (this.#mode !== "forwarding") return;
       this.#forward(chunk);
-      this.#flush();
+      if (this.#mode === "forwarding") this.#flush();
     });
     decoder.on("drain", () => {
       if (this.#stalledSinceMs === null) this.#call?.resume();

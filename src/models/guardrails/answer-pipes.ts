@@ -1,12 +1,12 @@
 /** What happens to an answer that is redacted, behind the pipe that writes it in the caller's API. */
 import { GatewayError } from "../../contract/gateway-errors.ts";
 import { formatSseEvent, parseSseEvent, SseSplitter } from "../../lib/network/sse.ts";
-import { isRecord } from "../../lib/untrusted-json.ts";
 import type { BodyPipe } from "../body-pipes.ts";
 import { deltasOf, endsTexts } from "./delta-text.ts";
 import { HeldText } from "./held-text.ts";
 import type { Pattern } from "./patterns.ts";
 import { isBlobText, redactJson, redactText } from "./redaction.ts";
+import { dropSpelledTokens, eachBranch, isBranch } from "./spelled-tokens.ts";
 
 /** Answers that guardrails look at are held in memory; a longer one is refused. */
 export const HELD_ANSWER_MAX_BYTES = 16 * 1024 * 1024;
@@ -24,14 +24,17 @@ export const tooLong = (): GatewayError =>
     `spec.guardrails of the model refuses the answer: it is longer than ${HELD_ANSWER_MAX_BYTES} bytes.`,
   );
 
+const notJson = (): GatewayError =>
+  new GatewayError(
+    "POLICY_VIOLATION",
+    "spec.guardrails of the model refuses the answer: only JSON and streams of it can be looked at.",
+  );
+
 /** An answer that guardrails cannot look at. */
 export const refusedPipe: BodyPipe = {
   chunk: () => null,
   end() {
-    throw new GatewayError(
-      "POLICY_VIOLATION",
-      "spec.guardrails of the model refuses the answer: only JSON and streams of it can be looked at.",
-    );
+    throw notJson();
   },
   broke: false,
   fail: () => null,
@@ -55,7 +58,11 @@ export function redactedJsonPipe(inner: BodyPipe, patterns: readonly Pattern[]):
     end() {
       keep(inner.end());
       if (bytes > HELD_ANSWER_MAX_BYTES) throw tooLong();
-      return redactJson(Buffer.concat(kept), patterns).body;
+      const whole = Buffer.concat(kept);
+      const json = tryParse(whole.toString("utf8"));
+      // Lines of JSON under the name of JSON may be a stream, whose texts go over their borders.
+      if (json === undefined) throw notJson();
+      return redactJson(dropSpelledTokens(json) ? Buffer.from(JSON.stringify(json)) : whole, patterns).body;
     },
     get broke() {
       return inner.broke;
@@ -87,11 +94,12 @@ export function redactedEventPipe(inner: BodyPipe, patterns: readonly Pattern[])
     const queued: QueuedEvent = { block, name: event?.event ?? "", json, changed: false, open: 0 };
     queue.push(queued);
     if (event?.data === "[DONE]" || endsTexts(json) || queue.length > EVENTS_MAX || texts.size > TEXTS_MAX) endTexts();
-    if (event && !isRecord(json) && !Array.isArray(json)) {
+    if (event && !isBranch(json)) {
       queued.block = Buffer.from(formatSseEvent(redactText(event.data, patterns).text, event.event || undefined));
       return;
     }
-    if (!isRecord(json) && !Array.isArray(json)) return;
+    if (!isBranch(json)) return;
+    if (dropSpelledTokens(json)) queued.changed = true;
     const deltas = deltasOf(json);
     const pieces = new Map(deltas.map((delta) => [delta.holder, new Set<string>()]));
     for (const { holder, member } of deltas) pieces.get(holder)?.add(member);
@@ -175,22 +183,20 @@ const bytesOf = (out: Buffer | string): Buffer => (typeof out === "string" ? Buf
 
 /** Strings that no other event continues, names excluded; true when one was changed. */
 function redactOthers(
-  node: Record<string, unknown> | unknown[],
+  json: unknown,
   patterns: readonly Pattern[],
   pieces: ReadonlyMap<object, ReadonlySet<string>>,
 ): boolean {
   let changed = false;
-  for (const [key, value] of Object.entries(node)) {
-    if (typeof value === "string") {
-      if (pieces.get(node)?.has(key) || isBlobText(value)) continue;
+  eachBranch(json, (branch) => {
+    for (const [key, value] of Object.entries(branch)) {
+      if (typeof value !== "string" || pieces.get(branch)?.has(key) || isBlobText(value)) continue;
       const { text, count } = redactText(value, patterns);
       if (count === 0) continue;
-      (node as Record<string, unknown>)[key] = text;
+      (branch as Record<string, unknown>)[key] = text;
       changed = true;
-    } else if (Array.isArray(value) || isRecord(value)) {
-      if (redactOthers(value, patterns, pieces)) changed = true;
     }
-  }
+  });
   return changed;
 }
 

@@ -24,8 +24,19 @@ export function deltasOf(event: unknown): Delta[] {
     const delta = at(choice, "delta");
     take(key, choice, "text");
     take(key, delta, "content", "reasoning_content", "reasoning", "refusal");
-    for (const call of itemsOf(at(delta, "tool_calls")))
-      take(`${key}/call/${String(at(call, "index"))}`, at(call, "function"), "arguments");
+    take(`${key}/audio`, at(delta, "audio"), "transcript");
+    take(`${key}/function`, at(delta, "function_call"), "arguments");
+    for (const part of itemsOf(at(delta, "content"))) {
+      take(`${key}/part`, part, "text");
+      for (const thought of itemsOf(at(part, "thinking"))) take(`${key}/thought`, thought, "text");
+    }
+    for (const detail of itemsOf(at(delta, "reasoning_details")))
+      take(`${key}/detail/${String(at(detail, "index"))}`, detail, "text", "summary");
+    for (const call of itemsOf(at(delta, "tool_calls"))) {
+      const callKey = `${key}/call/${String(at(call, "index"))}`;
+      take(callKey, at(call, "function"), "arguments");
+      take(callKey, at(call, "custom"), "input");
+    }
   }
   // Anthropic messages.
   take(`block/${String(at(event, "index"))}`, at(event, "delta"), "text", "thinking", "partial_json");
@@ -33,8 +44,10 @@ export function deltasOf(event: unknown): Delta[] {
   if (isRecord(event) && typeof event.delta === "string")
     take([event.type, event.item_id, event.output_index, event.content_index].map(String).join("/"), event, "delta");
   // Gemini.
-  for (const [index, candidate] of itemsOf(at(event, "candidates")).entries())
-    for (const part of itemsOf(at(at(candidate, "content"), "parts"))) take(`candidate/${index}`, part, "text");
+  for (const [place, candidate] of itemsOf(at(event, "candidates")).entries()) {
+    const key = `candidate/${String(at(candidate, "index") ?? place)}`;
+    for (const part of itemsOf(at(at(candidate, "content"), "parts"))) take(key, part, "text");
+  }
   return found;
 }
 

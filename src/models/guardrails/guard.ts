@@ -6,7 +6,7 @@ import {
   type GuardrailRules,
   type GuardrailWebhook,
 } from "../../contract/model-guardrails.ts";
-import { formatSseEvent, parseSseEvent, SseSplitter } from "../../lib/network/sse.ts";
+import { formatSseEvent, parseSseEvent, type SseEvent, SseSplitter } from "../../lib/network/sse.ts";
 import { at, isRecord } from "../../lib/untrusted-json.ts";
 import { type ClientCall, withBody } from "../client-call.ts";
 import type { Pattern } from "./patterns.ts";
@@ -83,14 +83,17 @@ export class Guard {
 
   async #inspect(hook: GuardrailWebhook, call: ClientCall, whole: Buffer, isStream: boolean): Promise<Buffer> {
     const request = parsed(call.body) ?? null;
-    const shown = isStream ? eventsOf(whole) : parsed(whole);
+    const events = isStream ? eventsOf(whole) : null;
+    const shown = events?.map(shownEvent) ?? parsed(whole);
     if (shown === undefined) throw refused("answer", "it is not JSON, which the webhook is shown");
     const replaceable = isStream ? "events" : "response";
     const members = { request, [replaceable]: shown };
     const context = this.#contextOf(call);
     const instead = await askWebhook(hook, { event: "response", context, members, replaceable }, this.#deps);
-    if (instead === null) return whole;
-    return isStream ? eventBytes(instead) : Buffer.from(JSON.stringify(instead));
+    // The caller gets what the webhook saw: comments of a stream and doubled members were not shown.
+    if (instead === null && events)
+      return Buffer.from(events.map(({ data, event }) => formatted(data, event)).join(""));
+    return isStream ? eventBytes(instead) : Buffer.from(JSON.stringify(instead ?? shown));
   }
 }
 
@@ -115,15 +118,22 @@ interface ShownEvent {
   data: unknown;
 }
 
-function eventsOf(whole: Buffer): ShownEvent[] {
+function eventsOf(whole: Buffer): SseEvent[] {
   const splitter = new SseSplitter();
   const blocks = [...splitter.push(whole), splitter.drain()];
-  return blocks.flatMap((block) => {
-    const read = block.length > 0 ? parseSseEvent(block) : null;
-    if (!read) return [];
-    const { event, data } = read;
-    return [{ ...(event ? { event } : {}), data: parsed(data) ?? data }];
-  });
+  return blocks.flatMap((block) => (block.length > 0 ? (parseSseEvent(block) ?? []) : []));
+}
+
+const shownEvent = ({ event, data }: SseEvent): ShownEvent => ({
+  ...(event ? { event } : {}),
+  data: parsed(data) ?? data,
+});
+
+/** An event as it was shown. */
+function formatted(data: string, event: string): string {
+  const json = parsed(data);
+  const text = json === undefined ? data.replaceAll("\n", "\ndata: ") : JSON.stringify(json);
+  return formatSseEvent(text, event || undefined);
 }
 
 function eventBytes(events: unknown): Buffer {

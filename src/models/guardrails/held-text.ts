@@ -19,8 +19,9 @@ const HELD_CHARACTERS = 128;
 const RUN_MAX_CHARACTERS = 4096;
 /** A match that goes on and on is replaced here, and looked for anew behind it. */
 const PENDING_MAX_CHARACTERS = 16 * 1024;
-/** A search goes over all held text, so it is not repeated for every single character. */
+/** A search goes over all held text, so it is not repeated for every single character: the longer, the rarer. */
 const SEARCH_EVERY_CHARACTERS = 32;
+const SEARCH_EVERY_PART = 1 / 4;
 
 export class HeldText {
   readonly #patterns: readonly Pattern[];
@@ -40,7 +41,8 @@ export class HeldText {
     this.#pieces.push({ text, letGo });
     this.#pending += text;
     if (this.#pending.length <= HELD_CHARACTERS || this.#pending.length < this.#searchAt) return;
-    this.#searchAt = this.#pending.length + SEARCH_EVERY_CHARACTERS;
+    const { length } = this.#pending;
+    this.#searchAt = length + Math.max(SEARCH_EVERY_CHARACTERS, length * SEARCH_EVERY_PART);
     const cut = this.#cut();
     if (cut > 0) this.#letGo(cut);
   }

@@ -43,7 +43,7 @@ export interface WebhookQuestion {
   replaceable: string;
 }
 
-/** A larger question is a failure of the webhook: the text is in memory several times while it is sent. */
+/** A larger question is refused: the text is in memory several times while it is sent. */
 const QUESTION_MAX_BYTES = 8 * 1024 * 1024;
 const ANSWER_MAX_BYTES = 8 * 1024 * 1024;
 const MESSAGE_MAX_LENGTH = 500;
@@ -55,9 +55,17 @@ const verdict = z.object({
 
 /** Null: goes on as it is. A value: what the webhook puts in place. Throws when the webhook refuses, or fails. */
 export async function askWebhook(hook: GuardrailWebhook, asked: WebhookQuestion, deps: WebhookDeps): Promise<unknown> {
+  const what = asked.event === "request" ? "request" : "answer";
+  // Whatever `onFailure` says: whoever wrote this text would decide that the webhook is not asked.
+  const body = bodyOf(asked, toIso(deps.clock.now()));
+  if (body === null)
+    throw new GatewayError(
+      "POLICY_VIOLATION",
+      `spec.guardrails of the model refuses the ${what}: with over ${QUESTION_MAX_BYTES} bytes, or nested too deeply, it cannot be shown to the webhook.`,
+    );
   let answer: Verdict;
   try {
-    answer = await post(hook, asked, deps);
+    answer = await post(hook, body, asked.replaceable, deps);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     const { requestId, model, workspace } = asked.context;
@@ -70,7 +78,6 @@ export async function askWebhook(hook: GuardrailWebhook, asked: WebhookQuestion,
   }
   if (answer.action === "allow") return null;
   if (answer.action === "replace") return answer.value;
-  const what = asked.event === "request" ? "request" : "answer";
   throw new GatewayError("POLICY_VIOLATION", `The guardrail of the model refused the ${what}${told(answer.message)}`);
 }
 
@@ -85,11 +92,10 @@ interface Verdict {
 
 async function post(
   { url, secret, timeoutMs = WEBHOOK_TIMEOUT_DEFAULT_MS }: GuardrailWebhook,
-  question: WebhookQuestion,
+  body: string,
+  replaceable: string,
   { outbound, clock, brandWords }: WebhookDeps,
 ): Promise<Verdict> {
-  const body = bodyOf(question, toIso(clock.now()));
-  if (body.length > QUESTION_MAX_BYTES) throw new Error(`it is longer than ${QUESTION_MAX_BYTES} bytes.`);
   const { signature, timestamp } = signWebhook(secret, body, clock.now());
   const headers: Record<string, string> = { "content-type": "application/json", "user-agent": "berth" };
   for (const word of brandWords) {
@@ -106,7 +112,7 @@ async function post(
   });
   if (status === 204) return { action: "allow", value: null };
   if (status !== 200) throw new Error(`the webhook answered ${status}.`);
-  return verdictOf(text, question.replaceable);
+  return verdictOf(text, replaceable);
 }
 
 function verdictOf(text: string, replaceable: string): Verdict {
@@ -124,6 +130,12 @@ function verdictOf(text: string, replaceable: string): Verdict {
   return { ...read.data, value };
 }
 
-function bodyOf({ event, context, members }: WebhookQuestion, time: string): string {
-  return JSON.stringify({ event, time, ...context, ...members });
+/** Null for a question that cannot be asked. */
+function bodyOf({ event, context, members }: WebhookQuestion, time: string): string | null {
+  try {
+    const body = JSON.stringify({ event, time, ...context, ...members });
+    return Buffer.byteLength(body) > QUESTION_MAX_BYTES ? null : body;
+  } catch {
+    return null; // nested too deeply to be written
+  }
 }
