@@ -54,11 +54,15 @@ function mayMakeUserNamespaces(): boolean {
 }
 
 export class LocalMachine {
-  readonly dataDir = mkdtempSync(join(tmpdir(), "berth-"));
+  readonly dataDir: string;
   readonly warnings: unknown[] = [];
   readonly #drivers = new Set<LocalDriver>();
   /** Called when the machine was disposed of in time. */
   readonly #closed = closeAtEnd(() => this.#end());
+
+  constructor(dataDir = mkdtempSync(join(tmpdir(), "berth-"))) {
+    this.dataDir = dataDir;
+  }
 
   async open(options: Partial<LocalDriverOptions> = {}): Promise<LocalDriver> {
     const driver = await openLocalDriver({

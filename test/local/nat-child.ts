@@ -9,6 +9,7 @@ import type { WorkloadRules } from "../../src/lib/network/egress/workload-rules.
 import type { Observed, WorkloadSpec } from "../../src/node/workload.ts";
 import { LocalMachine } from "./machine.ts";
 import { run } from "./run.ts";
+import { until } from "./until.ts";
 
 const ip = (commands: string[], pid?: number): void => {
   const enter = pid === undefined ? [] : ["nsenter", "-t", String(pid), "-n"];
@@ -95,7 +96,7 @@ async function look(): Promise<void> {
   const two = await driver.create(spec("two"));
   const closed = await driver.create({ ...spec("closed"), network: "closed" });
 
-  while ((await reach(one, "203.0.113.2", 2)) === ""); // its rules are read in a moment
+  await until(async () => (await reach(one, "203.0.113.2", 2)) !== ""); // its rules are read in a moment
   assert.equal(await reach(one, "203.0.113.2", 50), "seen as 203.0.113.1", "out, behind the machine's address");
   for (const host of ["10.9.9.9", "169.254.169.254"]) {
     const near = execFileSync("bash", ["-c", `cat < /dev/tcp/${host}/7000`], { encoding: "utf8" });
@@ -135,21 +136,23 @@ async function lookAtBandwidth(box: Observed): Promise<void> {
     const inside = execFileSync("nsenter", ["-t", String(box.pid), "-n", "tc", "qdisc"], { encoding: "utf8" });
     return [host, inside].map((text) => /tbf .* rate (\S+)/.exec(text)?.[1] ?? "none").join(" ");
   };
-  const until = async (expected: string): Promise<void> => {
-    while ((await queues()) !== expected) await run(box, "true");
-  };
+  const have = (expected: string): Promise<void> =>
+    until(async () => {
+      await run(box, "true");
+      return (await queues()) === expected;
+    });
   limit(4, 8);
-  await until("8Mbit 4Mbit");
+  await have("8Mbit 4Mbit");
   // 250 KB take half a second at 4 Mbit/s, less the burst of 64 KB.
   const send = `const s = require("net").connect(7002, "203.0.113.2"); const t = Date.now(); s.on("data", () => { console.log(Date.now() - t); process.exit() }); s.end(Buffer.alloc(250000))`;
   assert.ok(Number((await run(box, `timeout 50 node -e '${send}'`)).output) >= 350);
   const gone = await run(box, "tc qdisc del dev eth0 root 2>&1; ip link set eth0 txqueuelen 1 2>&1; true");
   assert.equal(await queues(), "8Mbit 4Mbit", gone.output);
   limit(null, 2);
-  await until("2Mbit none");
+  await have("2Mbit none");
   behind.delete("two");
   for (const listener of listeners) listener("two");
-  await until("none none");
+  await have("none none");
 }
 
 async function lookAtSources(one: Observed): Promise<void> {
@@ -174,22 +177,25 @@ async function lookAtSources(one: Observed): Promise<void> {
   // Another address: new connections leave from it at once, and an open one from the old address gets nothing more.
   const watch = `exec 3<>/dev/tcp/203.0.113.2/7001; head -c 20 <&3 > /dev/null; touch /tmp/open; cat <&3 > /tmp/stays`;
   await run(box, `(timeout 120 bash -c '${watch}' > /dev/null 2>&1 &)`);
-  while ((await run(box, "test -s /tmp/stays && echo yes; true")).output === "");
+  await until(async () => (await run(box, "test -s /tmp/stays && echo yes; true")).output !== "");
   give(from(["203.0.113.12"]));
-  while ((await source(box, "203.0.113.2")) !== "seen as 203.0.113.12");
-  const size = async (): Promise<string> => (await run(box, "stat -c %s /tmp/stays")).output;
-  let before = await size();
-  for (let after = await sizeLater(box, size); after !== before; after = await sizeLater(box, size)) before = after;
+  await until(async () => (await source(box, "203.0.113.2")) === "seen as 203.0.113.12");
+  // The kernel delivers what is on its way; then nothing more.
+  const size = async (): Promise<string> => (await run(box, "sleep 1; stat -c %s /tmp/stays")).output;
+  await until(async () => {
+    const before = await size();
+    return (await size()) === before;
+  });
   if (hasIpv6) assert.equal(await reach(box, "2606:4700:113::2"), "", "the gateway has no IPv6 address any more");
 
   give(from(["203.0.113.11", "203.0.113.12"], [], "turn"));
   const seen = new Set<string>();
-  while (seen.size < 2) seen.add(await source(box, "203.0.113.2"));
+  await until(async () => seen.add(await source(box, "203.0.113.2")).size === 2);
   assert.deepEqual([...seen].sort(), ["seen as 203.0.113.11", "seen as 203.0.113.12"]);
 
   // With rules it is the proxy that leaves from the address; without an address nothing leaves.
   give(from(["203.0.113.12"]), RULED);
-  while ((await reach(box, "203.0.113.2", 1)) !== "");
+  await until(async () => (await reach(box, "203.0.113.2", 1)) === "");
   const web = `exec 3<>/dev/tcp/203.0.113.2/80; printf "GET /source HTTP/1.1\\r\\nHost: good.test\\r\\nConnection: close\\r\\n\\r\\n" >&3; cat <&3`;
   assert.match((await run(box, `timeout 50 bash -c '${web}'`)).output, /from 203\.0\.113\.12/);
   give(from([]));
@@ -216,20 +222,16 @@ async function ping(box: Observed, from: string): Promise<void> {
 
 /** Asks until the answer comes: rules of a workload are read in a moment. */
 async function source(box: Observed, host: string): Promise<string> {
-  for (;;) {
-    const seen = await reach(box, host, 5);
-    if (seen !== "") return seen;
-  }
+  let seen = "";
+  await until(async () => {
+    seen = await reach(box, host, 5);
+    return seen !== "";
+  });
+  return seen;
 }
 
 function ruleset(): string {
   return execFileSync("nft", ["list", "ruleset"], { encoding: "utf8" });
-}
-
-/** The kernel delivers what is on its way; then nothing more. */
-async function sizeLater(box: Observed, size: () => Promise<string>): Promise<string> {
-  await run(box, "sleep 1");
-  return size();
 }
 
 async function ask(box: Observed, type: "udp4" | "udp6", host: string): Promise<string> {
@@ -260,11 +262,11 @@ async function lookAtRules(one: Observed): Promise<void> {
   // A change holds for what runs, in both directions.
   ruled.add("one");
   for (const listener of listeners) listener("one");
-  while ((await reach(one, "203.0.113.2")) !== "");
+  await until(async () => (await reach(one, "203.0.113.2")) === "");
   assert.match(await web(one, "bad.test"), /403 .*firewall_blocked/is);
   ruled.delete("one");
   for (const listener of listeners) listener("one");
-  while ((await reach(one, "203.0.113.2", 50)) === "");
+  await until(async () => (await reach(one, "203.0.113.2", 50)) !== "");
 }
 
 function spec(uid: string): WorkloadSpec {
