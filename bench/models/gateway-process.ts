@@ -46,6 +46,7 @@ const models = createModelGateway({
   clock: systemClock,
   log: console,
   outbound: createOutbound({ privateAddresses: true }),
+  batchKey: Buffer.alloc(32),
   privateAddresses: true,
   place: null,
   brand: "service",

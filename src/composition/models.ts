@@ -46,6 +46,7 @@ export async function startModels(parts: ModelParts): Promise<ModelGateway> {
     createModelGateway({
       ...{ resolveModel, usage, priceBook, clock, log, privateAddresses },
       outbound: stack.add(createOutbound({ privateAddresses })),
+      batchKey: store.keyFor("model-batches"),
       ended: metrics.ended,
       budget: createTokenBudget({ state, clock }),
       place,

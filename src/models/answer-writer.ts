@@ -5,7 +5,7 @@ import type { Downstream } from "../http/downstream.ts";
 import { STATUS_CODES } from "../lib/network/node-http.ts";
 import { isLegible } from "./answer-encoding.ts";
 import { fieldOf } from "./answer-fields.ts";
-import { batchPipe, type FinishedBatch } from "./batches/batch-usage.ts";
+import { batchPipe } from "./batches/batch-usage.ts";
 import {
   type BodyPipe,
   eventPipe,
@@ -36,8 +36,8 @@ export interface OpenContext extends AnswerContext {
   labels: string[];
   /** Null when no guardrail is about answers. */
   guard: AnswerGuard | null;
-  /** Told of finished batches in the answer; null for answers that have none. */
-  batches: ((found: FinishedBatch[]) => void) | null;
+  /** Gets the whole answer that may show batches; null for answers that show none. */
+  batches: ((body: Buffer) => void) | null;
 }
 
 export function openAnswer(status: number, headers: string[], context: OpenContext): OpenedBody {

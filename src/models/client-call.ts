@@ -2,7 +2,9 @@
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import { at, isRecord } from "../lib/untrusted-json.ts";
+import { createsBatch } from "./batches/batch-mark.ts";
 import { eachString, type JsonMember, memberValue, topLevelMembers } from "./json-members.ts";
+import { isForm } from "./multipart-form.ts";
 import type { Dialect } from "./providers/dialect.ts";
 import { dialectOf } from "./providers/endpoints.ts";
 import type { Front } from "./providers/fronts/front.ts";
@@ -48,11 +50,12 @@ export function describeCall(
   if (isDefault && method !== "POST") {
     throw new GatewayError("METHOD_NOT_ALLOWED", "A model is queried with POST.", { headers: { allow: "POST" } });
   }
-  const members = contentType.startsWith("multipart/") ? null : topLevelMembers(body);
+  const hasForm = isForm(contentType);
+  const members = hasForm ? null : topLevelMembers(body);
   const chatBody = isDefault && provider.chatMember && members?.some((member) => member.key === provider.chatMember);
   const path = isDefault ? provider.defaultPath : own;
   const dialect = chatBody ? openaiChat : dialectOf(path, method);
-  if (dialect.model === "body" && method === "POST" && !members && !contentType.startsWith("multipart/")) {
+  if (method === "POST" && !members && !hasForm && mustBeObject(dialect, path, contentType, body)) {
     throw new GatewayError("BAD_REQUEST", "The body must be a JSON object.");
   }
   const read = readerOf(body, members);
@@ -67,6 +70,14 @@ export function describeCall(
     ...read,
   };
 }
+
+/** Also where the model is found in the body only if it is there: JSON that is not read here might be read elsewhere. */
+const mustBeObject = ({ model }: Dialect, path: string, contentType: string, body: Buffer): boolean =>
+  model === "body" ||
+  createsBatch({ method: "POST", path }) ||
+  (body.length > 0 && /json/i.test(contentType) && !/^\s*\[/.test(body.toString("latin1", 0, LOOK_BYTES)));
+
+const LOOK_BYTES = 64;
 
 /** The same call with another JSON body. */
 export const withBody = (call: ClientCall, body: Buffer): ClientCall => ({

@@ -30,6 +30,8 @@ export interface ModelGatewayDeps {
   };
   /** HTTP to addresses that tenants name: webhooks of guardrails. */
   outbound: Pick<Outbound, "request">;
+  /** Signs what says who made a batch. */
+  batchKey: Buffer;
   /** Whether connections may lead to private addresses. Link-local ones never are. */
   privateAddresses: boolean;
   /** Null when the platform does not know where it runs. */

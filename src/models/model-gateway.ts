@@ -23,6 +23,7 @@ import { valueOfMember } from "./json-members.ts";
 import { localCall } from "./local-call.ts";
 import { answerModelList, isModelList } from "./model-list.ts";
 import type { ModelTarget } from "./model-records.ts";
+import { isForm } from "./multipart-form.ts";
 import { formModel } from "./multipart-model.ts";
 import { type Failure, Passage } from "./passage.ts";
 import type { ChatError } from "./providers/chat-translation.ts";
@@ -134,9 +135,7 @@ async function handle(engine: Engine, down: Downstream, asked: ModelTarget, choo
 }
 
 function nameInBody(body: Buffer, contentType: string): string | null {
-  const name = contentType.startsWith("multipart/")
-    ? formModel(body, contentType)
-    : valueOfMember(body, "model")?.value;
+  const name = isForm(contentType) ? formModel(body, contentType) : valueOfMember(body, "model")?.value;
   return typeof name === "string" && name !== "" ? name : null;
 }
 

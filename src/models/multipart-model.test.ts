@@ -28,8 +28,20 @@ test("the model field is replaced and the file is not touched", async () => {
   assert.deepEqual(Buffer.from(await file.arrayBuffer()), bytes);
 });
 
-test("without the field, or without a boundary, nothing changes", async () => {
+test("without the field nothing changes, and a form without a boundary is refused", async () => {
   const { body, type } = await form([["models", "x"]]);
   assert.equal(withFormModel(body, type, "m"), body);
-  assert.equal(withFormModel(body, "multipart/form-data", "m"), body);
+  assert.throws(() => withFormModel(body, "multipart/form-data", "m"), { code: "BAD_REQUEST" });
+});
+
+test("forms as clients write them are read", () => {
+  const part = (head: string, value: string) => `--x\r\n${head}\r\n\r\n${value}\r\n`;
+  const text = [
+    part('Content-Disposition: form-data; name="file"; filename="a \\"b\\".wav"; filename*=UTF-8\'\'a%20b.wav', "RIFF"),
+    part("content-disposition: form-data; name=model\r\nContent-Type: text/plain; charset=utf-8", "whisper"),
+    part('Content-Disposition: form-data; name="empty"\r\nContent-Transfer-Encoding: 8bit', ""),
+    "--x--",
+  ].join("");
+  for (const type of ["multipart/form-data; boundary=x", 'Multipart/Form-Data; charset=utf-8; Boundary="x"'])
+    for (const end of ["", "\r\n"]) assert.equal(formModel(Buffer.from(text + end), type), "whisper");
 });

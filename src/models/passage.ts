@@ -10,8 +10,8 @@ import { admitRequest } from "./admission.ts";
 import { type AnswerCache, AnswerRecorder, type CacheUse, keptUpstream, useCache } from "./answer-cache.ts";
 import { openAnswer, streamFailure } from "./answer-writer.ts";
 import type { Visit } from "./balance/health.ts";
-import { createsBatch, looksAtBatches, markedMetadata } from "./batches/batch-mark.ts";
-import type { FinishedBatch } from "./batches/batch-usage.ts";
+import { createsBatch, looksAtBatches, type MarkSeal, markedMetadata } from "./batches/batch-mark.ts";
+import { finishedBatches } from "./batches/batch-usage.ts";
 import { type ClientCall, estimateInputTokens, outputLimit, withBody } from "./client-call.ts";
 import { type ExchangeJudge, type ExchangeResult, ModelExchange, type OpenedBody } from "./exchange.ts";
 import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
@@ -158,7 +158,7 @@ export class Passage {
     try {
       const provider = this.#engine.upstreamOf(candidate);
       const rules = this.#rulesFor(candidate);
-      const passed = this.#marked(rules.length === 0 ? asked : await this.#guarded(asked, rules));
+      const passed = this.#marked(rules.length === 0 ? asked : await this.#guarded(asked, rules), candidate);
       const guard = this.#guard?.answer(passed, rules) ?? null;
       const request = upstreamRequest(passed, candidate, provider.basePath);
       const call = request.front?.call ?? passed;
@@ -211,16 +211,21 @@ export class Passage {
   }
 
   /** A new batch says who made it: its tokens are counted for that caller when it is finished. */
-  #marked(call: ClientCall): ClientCall {
+  #marked(call: ClientCall, candidate: UpstreamCandidate): ClientCall {
     if (!createsBatch(call) || !call.members) return call;
-    const metadata = JSON.stringify(markedMetadata(call.member("metadata"), this.#target));
+    const metadata = JSON.stringify(markedMetadata(call.member("metadata"), this.#target, this.#sealFor(candidate)));
     return withBody(call, editMembers(call.body, call.members, { metadata }));
   }
 
-  async #countBatches(found: readonly FinishedBatch[]): Promise<void> {
+  #sealFor(candidate: UpstreamCandidate): MarkSeal {
+    const baseUrl = candidate.provider.local ? "" : baseUrlOf(candidate);
+    return { key: this.#engine.deps.batchKey, baseUrl };
+  }
+
+  async #countBatches(body: Buffer, shownBy: UpstreamCandidate): Promise<void> {
     const { deps } = this.#engine;
     try {
-      for (const batch of found) {
+      for (const batch of finishedBatches(body, this.#sealFor(shownBy))) {
         // The mark is read from the provider: it must not lead into another workspace.
         const resolved =
           batch.workspace === this.#target.workspace ? await deps.resolveModel(batch.workspace, batch.model) : null;
@@ -342,7 +347,7 @@ export class Passage {
           meter,
           down: this.#down,
           ...{ labels, guard },
-          batches: looksAtBatches(attempt.call) ? (found) => void this.#countBatches(found) : null,
+          batches: looksAtBatches(attempt.call) ? (body) => void this.#countBatches(body, candidate) : null,
           model: candidate.model,
           nowMs: deps.clock.now(),
         });

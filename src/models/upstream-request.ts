@@ -2,10 +2,11 @@
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { ModelPrices } from "../contract/model-prices.ts";
 import { at, isRecord } from "../lib/untrusted-json.ts";
-import { withBatchModel } from "./batches/batch-input.ts";
+import { refuseBatchUpload, withBatchModel } from "./batches/batch-input.ts";
 import { asChat, type ClientCall } from "./client-call.ts";
 import { editMembers } from "./json-members.ts";
 import type { ProviderConnection, ResolvedModel } from "./model-records.ts";
+import { isForm } from "./multipart-form.ts";
 import { withFormModel } from "./multipart-model.ts";
 import type { WireRequest } from "./provider-call.ts";
 import { findProvider, providerOf } from "./providers/catalogue.ts";
@@ -147,11 +148,9 @@ function mustAskForUsage(
 }
 
 function editedBody(call: ClientCall, { provider, model }: UpstreamCandidate, asksUsage: boolean): Buffer {
-  if (call.contentType.startsWith("multipart/")) {
-    const form = withFormModel(call.body, call.contentType, model);
-    return FILES.test(call.path) ? withBatchModel(form, call.contentType, model) : form;
-  }
+  if (isForm(call.contentType)) return withBatchModel(withFormModel(call.body, call.contentType, model), call, model);
   if (!call.members) return call.body;
+  refuseBatchUpload(call);
   const edits: Record<string, string | null> = {};
   const where = call.dialect.model;
   if (where === "body" || (where === "body-if-present" && call.members.some((member) => member.key === "model")))
@@ -170,8 +169,6 @@ function editedBody(call: ClientCall, { provider, model }: UpstreamCandidate, as
   }
   return editMembers(call.body, call.members, edits);
 }
-
-const FILES = /\/files\/?$/;
 
 /** The connection's address, else the one the model names, else the provider's own. */
 export function baseUrlOf({

@@ -92,6 +92,7 @@ async function start(
     clock: systemClock,
     log: { debug: () => undefined, warn: log, error: log },
     outbound,
+    batchKey: Buffer.alloc(32),
     privateAddresses: true,
     place: null,
     brand: "service",

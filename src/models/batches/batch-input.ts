@@ -1,15 +1,31 @@
 /**
  * The model in the lines of a batch's input file. A caller of one model must not reach another one by writing its name
- * into the file, so each line names the model of the record. Everything else of the form stays byte for byte.
+ * into the file, so each line names the model of the record. Everything else of the form stays byte for byte. A file
+ * that cannot be read here is refused: a provider might read it.
  */
-import { editMembers, memberValue, topLevelMembers } from "../json-members.ts";
-import { formFields } from "../multipart-model.ts";
+import { GatewayError } from "../../contract/gateway-errors.ts";
+import { isRecord } from "../../lib/untrusted-json.ts";
+import type { ClientCall } from "../client-call.ts";
+import { editMembers, topLevelMembers } from "../json-members.ts";
+import { formFields } from "../multipart-form.ts";
+import { isAt } from "../plain-path.ts";
 
 const NEWLINE = 0x0a;
+const FILES = /\/files\/?$/i;
+const UPLOADS = /\/uploads\/?$/i;
+/** Some providers write more behind the word. */
+const BATCH = /^\s*batch/i;
 
-export function withBatchModel(form: Buffer, contentType: string, model: string): Buffer {
-  const isBatch = [...formFields(form, contentType, "purpose")].some(
-    ({ start, end }) => form.toString("utf8", start, end).trim() === "batch",
+/** Throws for an upload in parts: a line may begin in one part and end in another. */
+export function refuseBatchUpload({ path, member }: Pick<ClientCall, "path" | "member">): void {
+  if (isAt(path, UPLOADS) && BATCH.test(String(member("purpose"))))
+    throw new GatewayError("BAD_REQUEST", "A batch's file is sent whole, to /files.");
+}
+
+export function withBatchModel(form: Buffer, { path, contentType }: ClientCall, model: string): Buffer {
+  if (!isAt(path, FILES)) return form;
+  const isBatch = formFields(form, contentType, "purpose").some(({ start, end }) =>
+    BATCH.test(form.toString("utf8", start, end)),
   );
   if (!isBatch) return form;
   const out: Buffer[] = [];
@@ -26,24 +42,37 @@ function linesWithModel(file: Buffer, model: string): Buffer[] {
   for (let from = 0; from < file.length; ) {
     const newline = file.indexOf(NEWLINE, from);
     const to = newline < 0 ? file.length : newline + 1;
-    lines.push(lineWithModel(file.subarray(from, to), model));
+    lines.push(lineWithModel(file.subarray(from, to), model, lines.length + 1));
     from = to;
   }
   return lines;
 }
 
-/** A line that is no request is the provider's to refuse. */
-function lineWithModel(line: Buffer, model: string): Buffer {
+function lineWithModel(line: Buffer, model: string, number: number): Buffer {
+  const text = line.toString("utf8");
+  if (text.trim() === "") return line;
   const members = topLevelMembers(line);
-  if (!members || memberValue(line, members, "body") === undefined) return line;
-  const edits: Record<string, string> = {};
-  const last = members.findLast(({ key }) => key === "body");
-  const body = last ? line.subarray(last.start, last.end) : null;
+  const last = members?.findLast(({ key }) => key === "body");
+  const body = last && line.subarray(last.start, last.end);
   const inner = body && topLevelMembers(body);
-  if (!body || !inner) return line;
-  edits.body = editMembers(body, inner, { model: JSON.stringify(model) }).toString("utf8");
+  if (!members || !inner || !isRequest(text))
+    throw new GatewayError(
+      "BAD_REQUEST",
+      `Line ${number} of the batch's file is no request: a JSON object with a \`body\`, in UTF-8, on one line.`,
+    );
+  const edits = { body: editMembers(body, inner, { model: JSON.stringify(model) }).toString("utf8") };
   const edited = editMembers(line, members, edits);
   return edited.at(-1) === NEWLINE || line.at(-1) !== NEWLINE ? edited : Buffer.concat([edited, LINE_END]);
+}
+
+/** For many readers a carriage return ends a line, too. */
+function isRequest(text: string): boolean {
+  if (/\r(?!\n)/.test(text)) return false;
+  try {
+    return isRecord(JSON.parse(text));
+  } catch {
+    return false;
+  }
 }
 
 const LINE_END = Buffer.from("\n");

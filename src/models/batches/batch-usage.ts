@@ -4,7 +4,7 @@ import { at, isRecord, itemsOf } from "../../lib/untrusted-json.ts";
 import type { BodyPipe } from "../body-pipes.ts";
 import { openaiChat } from "../providers/openai/dialects.ts";
 import type { TokenUsage } from "../providers/token-usage.ts";
-import { type BatchMark, readMark } from "./batch-mark.ts";
+import { type BatchMark, type MarkSeal, readMark } from "./batch-mark.ts";
 
 export interface FinishedBatch extends BatchMark {
   /** The same for the same batch, so that the ledger counts it once however often somebody looks. */
@@ -17,8 +17,8 @@ export interface FinishedBatch extends BatchMark {
 const READ_MAX_BYTES = 4 * 1024 * 1024;
 const SECOND_MS = 1000;
 
-/** Passes an answer on as it comes, and reads the batches in it when it is complete. */
-export function batchPipe(inner: BodyPipe, found: (batches: FinishedBatch[]) => void): BodyPipe {
+/** Passes an answer on as it comes, and tells of it when it is complete. */
+export function batchPipe(inner: BodyPipe, complete: (body: Buffer) => void): BodyPipe {
   let kept: Buffer[] = [];
   let bytes = 0;
   return {
@@ -29,7 +29,7 @@ export function batchPipe(inner: BodyPipe, found: (batches: FinishedBatch[]) => 
       return inner.chunk(data);
     },
     end() {
-      if (bytes <= READ_MAX_BYTES) found(finishedBatches(Buffer.concat(kept)));
+      if (bytes <= READ_MAX_BYTES) complete(Buffer.concat(kept));
       return inner.end();
     },
     get broke() {
@@ -39,7 +39,7 @@ export function batchPipe(inner: BodyPipe, found: (batches: FinishedBatch[]) => 
   };
 }
 
-export function finishedBatches(body: Buffer): FinishedBatch[] {
+export function finishedBatches(body: Buffer, seal: MarkSeal): FinishedBatch[] {
   let json: unknown;
   try {
     json = JSON.parse(body.toString("utf8"));
@@ -48,7 +48,7 @@ export function finishedBatches(body: Buffer): FinishedBatch[] {
   }
   const all = at(json, "object") === "list" ? itemsOf(at(json, "data")) : [json];
   return all.flatMap((batch) => {
-    const made = finishedBatch(batch);
+    const made = finishedBatch(batch, seal);
     return made ? [made] : [];
   });
 }
@@ -56,9 +56,9 @@ export function finishedBatches(body: Buffer): FinishedBatch[] {
 /** In the order in which a batch may end; work that was done before is paid for in each case. */
 const ENDS = ["completed_at", "cancelled_at", "expired_at", "failed_at"];
 
-function finishedBatch(batch: unknown): FinishedBatch | null {
+function finishedBatch(batch: unknown, seal: MarkSeal): FinishedBatch | null {
   if (!isRecord(batch) || typeof batch.id !== "string") return null;
-  const mark = readMark(batch.metadata);
+  const mark = readMark(batch.metadata, seal);
   const usage = openaiChat.readUsage(batch.usage);
   const ended = ENDS.map((name) => batch[name]).find((value) => typeof value === "number");
   if (!mark || !usage || typeof ended !== "number") return null;

@@ -1,4 +1,6 @@
 /** Which dialect an endpoint speaks, told by the end of its path, whatever provider serves it. */
+
+import { plainPath } from "../plain-path.ts";
 import { anthropicMessages } from "./anthropic/dialect.ts";
 import { cohereChat, cohereOlderChat, cohereOther } from "./cohere/dialect.ts";
 import type { Dialect } from "./dialect.ts";
@@ -36,13 +38,7 @@ const KEPT = /\/(?:chat\/completions|responses|batches)\/(?!compact$)[^/]+(?:\/c
 /** `path` has no query. Only a POST generates anything. */
 export function dialectOf(path: string, method = "POST"): Dialect {
   if (method !== "POST") return uncounted;
-  return byEnding(path) ?? byEnding(plain(path)) ?? (KEPT.test(path) ? uncounted : openaiOther);
+  return byEnding(path) ?? byEnding(plainPath(path)) ?? (KEPT.test(path) ? uncounted : openaiOther);
 }
 
 const byEnding = (path: string): Dialect | undefined => BY_ENDING.find(([ending]) => path.endsWith(ending))?.[1];
-
-/** Servers read these as one and the same path; an odd spelling must not pass by the meter. */
-function plain(path: string): string {
-  const decoded = path.replace(/%[2-7][0-9a-f]/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)));
-  return decoded.replace(/[/\s]+$/, "").replace(/\/{2,}/g, "/");
-}
