@@ -19,13 +19,18 @@ export async function callWorkload<T>(workload: Workload, given: WorkloadCall): 
 
 /** The response itself, for streams and files; it is a success. */
 export async function sendToWorkload(workload: Workload, given: WorkloadCall): Promise<Response> {
+  const response = await askWorkload(workload, given);
+  if (!response.ok) throw await failureOf(response);
+  return response;
+}
+
+/** The response, whatever its status. */
+export async function askWorkload(workload: Workload, given: WorkloadCall): Promise<Response> {
   const request = requestTo(addressOf(workload), given, await token());
-  const response = await fetch(request).catch((error: unknown) => {
+  return fetch(request).catch((error: unknown) => {
     if (given.signal?.aborted) throw error;
     throw unreachable();
   });
-  if (!response.ok) throw await failureOf(response);
-  return response;
 }
 
 /**

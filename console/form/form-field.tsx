@@ -48,5 +48,5 @@ function typedValue(type: FormField["type"], text: string): unknown {
 /** `spec.runtime.memory` → `Memory`; deeper members keep the word before them. */
 const titleOf = (path: string): string => {
   const words = path.split(".").filter((word) => !["metadata", "spec", "runtime"].includes(word));
-  return words.map(labelOf).join(" · ");
+  return (words.length === 0 ? [path] : words).map(labelOf).join(" · ");
 };

@@ -50,6 +50,37 @@ export function linesOf(
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
+/** A request to a workload at its own address. */
+export function callLine(
+  address: string,
+  method: string,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+): string {
+  return [
+    `curl -s -X ${method} ${quoted(address)}`,
+    `-H "authorization: Bearer $BERTH_API_KEY"`,
+    ...Object.entries(headers).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
+    ...(body === "" ? [] : [`--data-raw ${quoted(body)}`]),
+  ].join(" \\\n  ");
+}
+
+/** A request that reads something which is no kind of resource. */
+export const readRequest = (
+  workspace: string,
+  operation: string,
+  path: string,
+  command: string | null,
+  query: Readonly<Record<string, string>> = {},
+): Asked => {
+  const given = Object.entries(query).filter(([, value]) => value !== "");
+  return {
+    ...{ method: "GET", path, workspace, operation, params: {} },
+    ...(given.length === 0 ? {} : { query: Object.fromEntries(given) }),
+    command: command === null ? null : `berth ${command} -w ${workspace}`,
+  };
+};
+
 export const listCommand = ({ name }: KindFacts, workspace: string): string => `berth ${name} list -w ${workspace}`;
 export const getCommand = ({ name: kind }: KindFacts, name: string, workspace: string): string =>
   `berth ${kind} get ${name} -w ${workspace}`;

@@ -1,6 +1,7 @@
 /**
- * The console calls workloads from its own origin: files and processes of a sandbox, a chat with a model. Its browser
- * may read the answers, with a bearer token in each request. No other origin gets anything from this.
+ * The console calls workloads from its own origin: files and processes of a sandbox, a chat with a model or an agent,
+ * tools of an MCP server. Its browser may read the answers, with a bearer token in each request. No other origin gets
+ * anything from this.
  */
 import type { Downstream } from "../http/downstream.ts";
 import type { HeaderRules } from "../http/header-rules.ts";
@@ -9,7 +10,7 @@ import { isPreflight } from "./preflight.ts";
 
 /** How long a browser may keep the answer of a preflight. */
 const KEPT_SECONDS = 600;
-const SHOWN = "X-Request-Id, ETag, Content-Disposition";
+const SHOWN = "X-Request-Id, ETag, Content-Disposition, Mcp-Session-Id";
 
 /** Marks answers for the console; true when the request was a preflight, which is answered here. */
 export function admitConsole(rules: HeaderRules, down: Downstream, origin: string): boolean {

@@ -5,22 +5,40 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import type { Page } from "playwright-core";
+import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { type ChattyAgent, startChattyAgent } from "./chatty-agent.ts";
 import { openChromium } from "./chromium.ts";
 import { heading, look, visitConsole } from "./console-visit.ts";
 
 const chromium = await openChromium();
 const IMAGE = "service/py-app:latest";
+/** A server that the platform answers itself. */
+const MEMORY_IMAGE = "service/mcp-memory:latest";
+/** Ports that the system gives away are above it. */
+const EPHEMERAL_PORT = 10_000;
 const WORKSPACE = { workspace: "main" };
 
 describe("pages of the console", { skip: chromium.skip }, () => {
   let platform: TestPlatform;
+  let agent: ChattyAgent;
+  const machine = new FakeMachine({
+    images: [IMAGE],
+    // What a test asks for by its number is there; the ports of agents are the platform's choice.
+    portOf: (_uid, port) => (port < EPHEMERAL_PORT ? agent.port : port),
+  });
+  machine.images.set(IMAGE, { ...machine.addImage(IMAGE), argv: ["sleep", "infinity"] });
   before(async () => {
-    platform = await startTestPlatform();
+    platform = await startTestPlatform({ driver: fakeDriver(machine) });
+    agent = await startChattyAgent((thread, messages) =>
+      platform.call("POST", `/agents/chatty/threads/${thread}/messages`, { ...WORKSPACE, body: { messages } }),
+    );
   });
   after(async () => {
     await chromium.close();
     await platform.stop();
+    await machine.dispose();
+    agent.stop();
   });
 
   const visit = async (work: (page: Page) => Promise<void>, refused: RegExp | null = null): Promise<void> => {
@@ -137,5 +155,84 @@ describe("pages of the console", { skip: chromium.skip }, () => {
       await page.getByRole("button", { name: "Compare" }).click();
       await page.getByText("at the prices in force").waitFor();
       await look(page);
+    }));
+
+  test("an agent answers in threads as it speaks, and to a call with any body; what it says stays text", () =>
+    visit(async (page) => {
+      await make("/agents", { metadata: { name: "chatty" }, spec: { runtime: { image: IMAGE, memory: 256 } } });
+      await open(page, "agents/chatty?tab=chat");
+      await page.getByText("The agent keeps no threads yet.").waitFor();
+      await page.getByLabel("Message", { exact: true }).fill("hello");
+      await page.keyboard.press("Enter");
+      const conversation = page.getByRole("log", { name: "Conversation" });
+      await conversation.getByText("<img src=x>", { exact: true }).waitFor();
+      agent.goOn();
+      await conversation.getByText("<img src=x> heard hello", { exact: true }).waitFor();
+      const threads = page.getByRole("navigation", { name: "Threads" });
+      await threads.getByText("2 messages").waitFor();
+      await look(page);
+      await page.getByRole("button", { name: "New thread" }).click();
+      await page.getByText("Say something").waitFor();
+      await threads.getByText("2 messages").click();
+      await conversation.getByText("<img src=x> heard hello", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Forget" }).click();
+      await page.getByText("The agent keeps no threads yet.").waitFor();
+      await page.getByRole("link", { name: "Call", exact: true }).click();
+      await page.getByLabel("Path", { exact: true }).fill("/missing");
+      await page.getByLabel("Body", { exact: true }).fill("{}");
+      await page.getByRole("button", { name: "Send" }).click();
+      const answer = page.getByRole("region", { name: "Answer" });
+      await answer.getByText("404").waitFor();
+      await answer.getByText("<b>POST /missing {}</b>").waitFor();
+      await look(page);
+    }));
+
+  test("the tools of an MCP server are listed with their schema and called with a form", () =>
+    visit(async (page) => {
+      await make("/functions", { metadata: { name: "notes" }, spec: { runtime: { image: MEMORY_IMAGE } } });
+      await open(page, "functions/notes?tab=tools");
+      await page.getByRole("button", { name: /^remember/ }).click();
+      await page.getByLabel("Thread", { exact: true }).fill("t1");
+      await page.getByLabel("Content", { exact: true }).fill("milk");
+      await page.getByRole("button", { name: "Call", exact: true }).click();
+      await page.getByRole("region", { name: "Result" }).waitFor();
+      await page.getByRole("button", { name: /^recall/ }).click();
+      await page.getByLabel("Arguments as JSON").fill('{"thread": "t1"}');
+      await page.getByRole("button", { name: "Call", exact: true }).click();
+      await page.getByRole("region", { name: "Result" }).getByText(/milk/).first().waitFor();
+      await look(page);
+      // Sessions, and a session that ends between two requests.
+      await make("/functions", { metadata: { name: "shouts" }, spec: { runtime: { image: IMAGE, memory: 256 } } });
+      await open(page, "functions/shouts?tab=tools");
+      await page.getByText("<i>Says it</i>").last().waitFor();
+      await page.getByLabel("Arguments as JSON").fill('{"a.b": 1}');
+      await page.getByRole("button", { name: "Call", exact: true }).click();
+      await page.getByText('<b>{"a.b":1}</b>').waitFor();
+    }));
+
+  test("a key has the scopes that were ticked; home, logs and access give their requests", () =>
+    visit(async (page) => {
+      const copied = async (text: RegExp): Promise<void> => {
+        await page.getByRole("button", { name: "Copy as…" }).click();
+        await page.getByRole("dialog").getByText(text).first().waitFor();
+        await page.keyboard.press("Escape");
+      };
+      await copied(/berth overview get -w main/);
+      await open(page, "-/logs?kind=agents&text=lost");
+      await copied(/observability\/logs\?resourceType=agents&search=lost&start=/);
+      await open(page, "-/access?tab=keys");
+      await copied(/berth\.api\.apiKeyList\(\)/);
+      await page.getByText("Scopes: all that you may do").click();
+      await page.getByRole("checkbox", { name: "Drives", exact: true }).check();
+      await page.getByRole("checkbox", { name: "drives:delete" }).uncheck();
+      await look(page);
+      await page.getByText("Scopes: 3 scopes only").click();
+      await page.getByLabel("Name of a new key").fill("narrow");
+      await page.keyboard.press("Enter");
+      await page.getByText("It is shown once").waitFor();
+      const key = (await page.locator("form pre").textContent()) ?? "";
+      const status = async (path: string): Promise<number> =>
+        (await platform.call("GET", path, { ...WORKSPACE, key })).status;
+      assert.deepEqual([await status("/drives"), await status("/volumes")], [200, 403]);
     }));
 });

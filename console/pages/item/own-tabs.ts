@@ -22,6 +22,12 @@ const METRICS: OwnTab = {
   Page: lazy(async () => (await import("../metrics/metrics-tab.tsx")).MetricsTab),
 };
 
+const CALL: OwnTab = {
+  id: "call",
+  title: "Call",
+  Page: lazy(async () => (await import("../agent/call.tsx")).CallTab),
+};
+
 export const OWN_TABS: Readonly<Record<string, readonly OwnTab[]>> = {
   sandbox: [
     {
@@ -67,5 +73,16 @@ export const OWN_TABS: Readonly<Record<string, readonly OwnTab[]>> = {
     },
     LOGS,
   ],
-  ...Object.fromEntries(["agent", "function", "application"].map((kind) => [kind, [LOGS, METRICS]])),
+  agent: [
+    { id: "chat", title: "Chat", Page: lazy(async () => (await import("../agent/chat.tsx")).AgentChatTab) },
+    CALL,
+    LOGS,
+    METRICS,
+  ],
+  function: [
+    { id: "tools", title: "Tools", Page: lazy(async () => (await import("../mcp/tools.tsx")).ToolsTab) },
+    LOGS,
+    METRICS,
+  ],
+  application: [CALL, LOGS, METRICS],
 };
