@@ -20,7 +20,7 @@ export interface LogQuery {
   end: string;
 }
 
-const PATH = "/observability/logs";
+export const LOGS_PATH = "/observability/logs";
 const PAGE_LINES = 1000;
 /** Lines that a page holds; older ones go first. */
 const KEPT_MAX = 5000;
@@ -33,11 +33,18 @@ const subject = ({ plural, name, search, severity, traceId }: LogQuery) => ({
   ...{ resourceType: plural, workloadIds: name, search, severity, traceId },
 });
 
+/** The question of a page of lines, as the API takes it. */
+export const logParameters = (query: LogQuery): Readonly<Record<string, string>> => ({
+  ...subject(query),
+  start: query.start,
+  end: query.end,
+});
+
 const readPage = async (query: LogQuery, before: string, signal?: AbortSignal): Promise<LinePage> =>
   mergePage(
     await call<LogAnswer>({
-      path: PATH,
-      query: { ...subject(query), start: query.start, end: query.end, before, limit: String(PAGE_LINES) },
+      path: LOGS_PATH,
+      query: { ...logParameters(query), before, limit: String(PAGE_LINES) },
       workspace: query.workspace,
       ...(signal ? { signal } : {}),
     }),
@@ -116,7 +123,7 @@ async function follow(
   let after = from;
   while (!ending.aborted) {
     try {
-      const asked = { path: `${PATH}/follow`, query: { ...subject(query), after }, workspace: query.workspace };
+      const asked = { path: `${LOGS_PATH}/follow`, query: { ...subject(query), after }, workspace: query.workspace };
       const { body } = await send({ ...asked, signal: ending });
       if (body === null) return;
       for await (const { id, event, data } of eventsOf(body)) {
@@ -148,7 +155,7 @@ export const useHistogram = (query: LogQuery, isPaused: boolean) =>
     everyMs: isPaused || query.end !== "" ? undefined : COUNT_EVERY_MS,
     ask: (signal) =>
       call({
-        path: `${PATH}/histogram`,
+        path: `${LOGS_PATH}/histogram`,
         query: { ...subject(query), start: query.start, end: query.end, buckets: String(BUCKETS) },
         workspace: query.workspace,
         signal,

@@ -9,6 +9,7 @@ import { Code } from "../../ui/code.tsx";
 import { Choice, Field } from "../../ui/field.tsx";
 import { Failure } from "../../ui/notice.tsx";
 import { say } from "../../ui/toast.tsx";
+import { ScopePicker } from "./scope-picker.tsx";
 import "./access.css";
 
 interface Key {
@@ -28,14 +29,13 @@ export function Keys({ workspace }: { workspace: string }) {
   const { data, error } = useList<Key>(workspace, PATH);
   const [name, setName] = useState("");
   const [life, setLife] = useState("90d");
-  const [scopes, setScopes] = useState("");
+  const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set());
   const [secret, setSecret] = useState("");
   const make = useAction(async () => {
-    const words = scopes.split(/[\s,]+/).filter(Boolean);
     const body = {
       ...(name === "" ? {} : { name }),
       ...(life === "" ? {} : { expires_in: life }),
-      ...(words.length === 0 ? {} : { scopes: words }),
+      ...(scopes.size === 0 ? {} : { scopes: [...scopes] }),
       workspace,
     };
     const made = await call<{ apiKey: string }>({ method: "POST", path: PATH, body, workspace });
@@ -65,12 +65,7 @@ export function Keys({ workspace }: { workspace: string }) {
             Make a key
           </Button>
         </div>
-        <Field
-          label="Scopes"
-          value={scopes}
-          onInput={setScopes}
-          hint="Separated by spaces, such as sandboxes:list. All that you may do when empty."
-        />
+        <ScopePicker picked={scopes} onInput={setScopes} />
         {secret === "" ? null : (
           <>
             <p>This is the key. It is shown once.</p>

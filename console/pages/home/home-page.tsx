@@ -7,7 +7,9 @@ import { toneOf } from "../../lib/tones.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Card } from "../../ui/facts.tsx";
 import { Failure, Loading } from "../../ui/notice.tsx";
+import { readRequest } from "../../views/lines.ts";
 import { places, top } from "../../views/places.ts";
+import { CopyAs } from "../copy-as.tsx";
 import { Findings } from "./findings.tsx";
 import { Starts } from "./starts.tsx";
 
@@ -15,7 +17,10 @@ export function HomePage({ workspace }: { workspace: string }) {
   const { data, error } = useOverview(workspace);
   return (
     <>
-      <h1>Home</h1>
+      <div class="page-head">
+        <h1 class="grow">Home</h1>
+        <CopyAs asked={readRequest(workspace, "overviewGet", "/overview", "overview get")} />
+      </div>
       <Starts workspace={workspace} />
       <Findings workspace={workspace} />
       {error ? <Failure error={error} /> : null}

@@ -1,7 +1,7 @@
 /** What workloads wrote: counts over time, the newest lines at the end, followed while they come. */
 import "./logs.css";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { downloadText, type LogQuery, useHistogram, useLines } from "../../api/logs.ts";
+import { downloadText, LOGS_PATH, type LogQuery, logParameters, useHistogram, useLines } from "../../api/logs.ts";
 import { useAction } from "../../api/query.ts";
 import type { Workload } from "../../api/workload.ts";
 import { countOf } from "../../lib/format.ts";
@@ -11,6 +11,8 @@ import { saveText } from "../../lib/save-text.ts";
 import { titleOf } from "../../lib/titles.ts";
 import { Button } from "../../ui/button.tsx";
 import { Blank, Failure, Loading } from "../../ui/notice.tsx";
+import { readRequest } from "../../views/lines.ts";
+import { CopyAs } from "../copy-as.tsx";
 import { Filters } from "./filters.tsx";
 import { HistogramBars } from "./histogram.tsx";
 
@@ -79,6 +81,7 @@ function Logs({ workspace, plural, name }: { workspace: string; plural: string; 
         >
           Download
         </Button>
+        <CopyAs asked={readRequest(workspace, "logQuery", LOGS_PATH, commandOf(query), logParameters(query))} />
       </Filters>
       {histogram && histogram.total > 0 ? (
         <HistogramBars histogram={histogram} onChoose={(from, to) => setQuery({ from, to })} />
@@ -89,7 +92,7 @@ function Logs({ workspace, plural, name }: { workspace: string; plural: string; 
       {!isLoading && !error && shown.length === 0 ? (
         <Blank
           title={lines.length > 0 ? "No line matches" : "No lines in this time"}
-          line={`berth logs ${plural.replace(/(?:e?s)$/, "")}/NAME --since 1d`}
+          line={`berth logs ${singular(plural)}/NAME --since 1d`}
         />
       ) : null}
       {shown.length > 0 ? (
@@ -104,6 +107,14 @@ function Logs({ workspace, plural, name }: { workspace: string; plural: string; 
     </div>
   );
 }
+
+const singular = (plural: string): string => plural.replace(/e?s$/, "");
+
+/** The command line reads the logs of one workload, and has no other filters. */
+const commandOf = ({ plural, name, search, severity, traceId, end }: LogQuery): string | null =>
+  name === "" || [search, severity, traceId, end].some((value) => value !== "")
+    ? null
+    : `logs ${singular(plural)}/${name}`;
 
 interface LineListProps {
   lines: readonly LogLine[];
