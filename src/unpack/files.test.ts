@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { type Entry, tar as tarOf } from "../../test/image-archive.ts";
 import { unpackHere } from "../../test/unpack-here.ts";
 import { type Member, zip } from "../../test/zip-archive.ts";
 import type { FilesLimits } from "./files.ts";
@@ -82,6 +83,77 @@ describe("an archive", () => {
     const bomb = zip([{ path: "bomb", content: Buffer.alloc(4 * 1024 * 1024) }]);
     await assert.rejects(unpack(bomb, { entriesMax: 10, bytesMax: 1024 }), { message: /too large/ });
     await assert.rejects(unpack(zip(members), { entriesMax: 1, bytesMax: 1e9 }), { message: /entries/ });
+  });
+});
+
+describe("a tar whose links are taken", () => {
+  const WITH_LINKS = { ...LIMITS, links: true };
+  const file = { path: "./dir/file", content: "own" };
+
+  test("has symbolic links as they are, and hard links to its own files", async () => {
+    const links = [
+      { path: "./out", type: "2", link: "/etc/passwd" },
+      { path: "./dir/up", type: "2", link: "../../../.." },
+      { path: "./twice", type: "1", link: "./dir/file" },
+    ];
+    const folder = await unpack(tarOf([file, ...links]), WITH_LINKS);
+    assert.deepEqual(
+      ["out", "dir/up"].map((name) => readlinkSync(join(folder, name))),
+      ["/etc/passwd", "../../../.."],
+    );
+    assert.equal(statSync(join(folder, "twice")).ino, statSync(join(folder, "dir/file")).ino);
+  });
+
+  const hostile: [string, Entry[], RegExp][] = [
+    [
+      "writes through its link",
+      [
+        { path: "a", type: "2", link: "/tmp" },
+        { path: "a/b", content: "x" },
+      ],
+      /both/,
+    ],
+    [
+      "writes to its link",
+      [
+        { path: "a", type: "2", link: "/tmp/x" },
+        { path: "a", content: "x" },
+      ],
+      /twice/,
+    ],
+    ["puts a link over a file", [file, { path: "dir/file", type: "2", link: "/etc" }], /twice/],
+    ["puts a link over a folder", [file, { path: "dir", type: "2", link: "/etc" }], /twice/],
+    ["links to a file outside", [{ path: "a", type: "1", link: "/etc/passwd" }], /nowhere/],
+    ["links to a file above", [{ path: "a", type: "1", link: "../../etc/passwd" }], /leads out/],
+    [
+      "links through a link",
+      [
+        { path: "a", type: "2", link: "/etc" },
+        { path: "b", type: "1", link: "a/passwd" },
+      ],
+      /nowhere/,
+    ],
+    [
+      "links to a link",
+      [
+        { path: "a", type: "2", link: "/etc/passwd" },
+        { path: "b", type: "1", link: "a" },
+      ],
+      /nowhere/,
+    ],
+    ["links to a folder", [file, { path: "b", type: "1", link: "dir" }], /nowhere/],
+    ["has a link without a target", [{ path: "a", type: "2", link: "" }], /nowhere/],
+    ["has a device", [{ path: "a", type: "3" }], /device/],
+    ["has a pipe", [{ path: "a", type: "6" }], /fifo/],
+  ];
+  for (const [what, entries, reason] of hostile)
+    test(`and that ${what} is refused`, () =>
+      assert.rejects(unpack(tarOf(entries), WITH_LINKS), { code: "bad_request", message: reason }));
+
+  test("counts a hard link like its file, since a copy may make two files of it", async () => {
+    const entries = [file, { path: "twice", type: "1", link: "dir/file" }];
+    await assert.rejects(unpack(tarOf(entries), { ...WITH_LINKS, bytesMax: 5 }), { message: /too large/ });
+    await unpack(tarOf(entries), { ...WITH_LINKS, bytesMax: 6 });
   });
 });
 

@@ -1,7 +1,7 @@
 /**
  * Unpacks an archive of plain files (zip, tar or tar.gz), such as code or a template, into an empty folder. Only files
- * and folders are written, only below the folder, and only within limits of number and size. Any other entry refuses
- * the whole archive with the reason.
+ * and folders are written, only below the folder, and only within limits of number and size. Links of a tar are written
+ * where the limits allow them. Any other entry refuses the whole archive with the reason.
  */
 import { closeSync, fstatSync } from "node:fs";
 import { plainBytes, readExactly, writeAll } from "./bytes.ts";
@@ -14,6 +14,8 @@ export interface FilesLimits {
   entriesMax: number;
   /** Limit of all files together, unpacked. */
   bytesMax: number;
+  /** Write the symbolic and hard links of a tar, as the export of a volume has them. Default: refuse them. */
+  links?: boolean;
 }
 
 const RULES = { pathBytesMax: 1024, depthMax: 64 };
@@ -23,6 +25,8 @@ interface Entry {
   path: string;
   type: string;
   mode: number;
+  linkPath?: string;
+  mtimeS?: number;
   body(): AsyncGenerator<Buffer>;
 }
 
@@ -45,6 +49,9 @@ export async function unpackFiles(
       if (entry.path.startsWith("/")) throw refused("a path in it is absolute");
       const names = namesIn(entry.path, RULES);
       if (entry.type === "directory") folderOf(tree, names);
+      else if (limits.links && entry.type === "symlink" && entry.linkPath !== undefined)
+        writeSymlink(tree, names, entry);
+      else if (limits.links && entry.type === "link") bytesLeft = writeLink(tree, names, entry, bytesLeft);
       else if (entry.type !== "file")
         throw refused(`${quoted(entry.path)} is a ${entry.type}; only files and folders can be sent`);
       else bytesLeft = await writeFile(tree, names, entry, bytesLeft);
@@ -55,12 +62,46 @@ export async function unpackFiles(
   return limits.bytesMax - bytesLeft;
 }
 
-async function writeFile(tree: Tree, names: string[], entry: Entry, bytesMax: number): Promise<number> {
+/** The place of a new entry. A repeated name is refused, so that no path leads through a link of the archive itself. */
+function newPlace(tree: Tree, names: readonly string[]): { folder: Folder; name: string } {
   const name = names.at(-1);
   if (name === undefined) throw refused("a file in it has no name");
   const folder = folderOf(tree, names.slice(0, -1));
-  // A repeated name is refused, so that no path leads through an entry of the archive itself.
   if (tree.lstat(folder, name)) throw refused(`${quoted(keyOf(folder, name))} is in it twice`);
+  return { folder, name };
+}
+
+/** The target is text: nothing on this machine follows it, and a workload follows it inside its own root. */
+function writeSymlink(tree: Tree, names: string[], { path, linkPath = "", mtimeS = 0 }: Entry): void {
+  if (linkPath === "" || linkPath.includes("\0") || Buffer.byteLength(linkPath) > RULES.pathBytesMax)
+    throw refused(`the link ${quoted(path)} in it leads nowhere`);
+  const { folder, name } = newPlace(tree, names);
+  tree.makeLink(folder, name, linkPath, null, mtimeS);
+}
+
+/**
+ * A second name of a file that came before in the same archive. It counts as much as the file, because whoever copies
+ * the folder may make two files of it.
+ */
+function writeLink(tree: Tree, names: string[], { path, linkPath = "" }: Entry, bytesMax: number): number {
+  const nowhere = refused(`the link ${quoted(path)} in it leads nowhere`);
+  if (linkPath.startsWith("/")) throw nowhere;
+  const target = namesIn(linkPath, RULES);
+  const targetName = target.pop();
+  newPlace(tree, names);
+  const from = tree.find(target);
+  const file = targetName !== undefined && from ? tree.lstat(from, targetName) : null;
+  if (targetName === undefined || !from || !file?.isFile()) throw nowhere;
+  if (file.size > bytesMax) throw refused("unpacked it is too large");
+  // The way to the target may have closed the folder, so it is opened again; the tree holds both open.
+  const to = tree.find(names.slice(0, -1));
+  if (!to) throw nowhere;
+  tree.linkFile(from, targetName, to, names.at(-1) ?? "");
+  return bytesMax - file.size;
+}
+
+async function writeFile(tree: Tree, names: string[], entry: Entry, bytesMax: number): Promise<number> {
+  const { folder, name } = newPlace(tree, names);
   const fd = tree.createFile(folder, name);
   let left = bytesMax;
   try {

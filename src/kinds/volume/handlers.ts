@@ -61,7 +61,8 @@ const importing = implement(volumeImport, async (call, deps) => {
   const { path } = await here.blobs.receive(call.stream, archiveBytesMax(sizeMb));
   const from = await here.blobs.makeWorkFolder();
   try {
-    const limits = { entriesMax: ENTRIES_MAX, bytesMax: sizeMb * MB };
+    // Whatever an export sends, an import takes.
+    const limits = { entriesMax: ENTRIES_MAX, bytesMax: sizeMb * MB, links: true };
     await (await need(here.driver, "unpacking")).unpack(path, from, limits);
     const made = await (await need(here.driver, "volumeCopies")).fill({ id: target.uid, sizeMb, from });
     await noteStorage(target, made, here);

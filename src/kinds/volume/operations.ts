@@ -49,7 +49,8 @@ export const volumeImport = defineOperation({
   id: "volumeImport",
   method: "PUT",
   path: `${volume.itemPath}/import`,
-  summary: "Give a volume that was never used its first files: a tar, tar.gz or zip of plain files and folders",
+  summary:
+    "Give a volume that was never used its first files: a zip of files and folders, or a tar or tar.gz, also with links",
   scope: "volumes:update",
   stream: "application/x-tar",
   response: volume.resource,
