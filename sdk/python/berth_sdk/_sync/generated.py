@@ -2317,7 +2317,7 @@ class Api:
         *,
         timeout: Optional[float] = None,
     ) -> types.VolumeRecord:
-        """Give a volume that was never used its first files: a tar, tar.gz or zip of plain files and folders. `PUT /v0/volumes/{volumeName}/import`"""
+        """Give a volume that was never used its first files: a zip of files and folders, or a tar or tar.gz, also with links. `PUT /v0/volumes/{volumeName}/import`"""
         return cast("types.VolumeRecord", self._caller.call("PUT", f'/volumes/{segment("volumeName", volume_name)}/import', body=body, stream="application/x-tar", timeout=timeout))
 
     def volumesnapshot_delete(

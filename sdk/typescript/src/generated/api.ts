@@ -1411,7 +1411,7 @@ export interface Api {
   volumeClone(input: CallOptions & { params: { volumeName: string }; body: VolumeCloneBody }): Promise<VolumeRecord>;
   /** Make a new volume with the files of a snapshot of this one. `POST /v0/volumes/{volumeName}/restore` */
   volumeRestore(input: CallOptions & { params: { volumeName: string }; body: VolumeRestoreBody }): Promise<VolumeRecord>;
-  /** Give a volume that was never used its first files: a tar, tar.gz or zip of plain files and folders. `PUT /v0/volumes/{volumeName}/import` */
+  /** Give a volume that was never used its first files: a zip of files and folders, or a tar or tar.gz, also with links. `PUT /v0/volumes/{volumeName}/import` */
   volumeImport(input: CallOptions & { params: { volumeName: string }; body: Uint8Array | Blob | ReadableStream<Uint8Array> }): Promise<VolumeRecord>;
   /** Delete a snapshot of a volume. `DELETE /v0/volumes/{volumeName}/snapshots/{snapshotId}` */
   volumesnapshotDelete(input: CallOptions & { params: { volumeName: string; snapshotId: string } }): Promise<null>;
