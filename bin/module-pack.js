@@ -2,7 +2,7 @@
 // walks the folders for each of some 1,400 modules, reads each source and looks for its stripped copy; that was a third
 // of a start. scripts/module-pack.js writes the pack. A module that is not in the pack, or whose file is not the one
 // that was packed, goes Node's way.
-import { openSync, readFileSync, readSync, statSync } from "node:fs";
+import { fstatSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import module from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -15,6 +15,24 @@ export const PACK = join(CACHE, "modules");
 export const HEAD_BYTES = 32;
 export const HEAD = "berth-modules-1 ";
 
+/** From the outermost to the innermost: who may write to one of them can put another in the place of the next. */
+const FOLDERS = [dirname(dirname(CACHE)), dirname(CACHE), CACHE];
+
+/** False where somebody could write into the cache who could not write our sources: other tools open `.cache` to all. */
+export function isCacheOurs() {
+  const root = statSync(ROOT);
+  return FOLDERS.every((folder) => {
+    const stat = statSync(folder, { throwIfNoEntry: false });
+    return stat === undefined || isOurs(stat, root);
+  });
+}
+
+/** Whether root, the owner of our folder or this user has it, and only those write it who write our folder. */
+function isOurs({ uid, gid, mode }, root) {
+  const allowed = root.mode & (gid === root.gid ? 0o022 : 0o002);
+  return [0, root.uid, process.geteuid?.()].includes(uid) && (mode & 0o022 & ~allowed) === 0;
+}
+
 /**
  * The index of the pack.
  *
@@ -25,7 +43,9 @@ export const HEAD = "berth-modules-1 ";
  */
 export function readPack() {
   try {
+    if (!isCacheOurs()) return null;
     const fd = openSync(PACK, "r");
+    if (!isOurs(fstatSync(fd), statSync(ROOT))) return null;
     const head = bytesAt(fd, 0, HEAD_BYTES);
     if (!head.startsWith(HEAD)) return null;
     const indexBytes = Number(head.slice(HEAD.length));

@@ -1,4 +1,4 @@
-// Writes the module pack, which bin/module-pack.js reads. Sources that did not change are taken from the pack before.
+// Writes the module pack, which bin/module-pack.js reads.
 import { existsSync, globSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import module from "node:module";
 import { dirname, join, relative } from "node:path";
@@ -18,8 +18,9 @@ import {
 /** Names in `import … from "x"`, `export … from "x"`, `import "x"` and `import("x")`; too many do no harm. */
 const IMPORTED = /\b(?:from|import)\s*\(?\s*["']([^"'\n]+)["']/g;
 
-export function writePack() {
-  const before = readPack();
+/** `reuse`: sources that did not change are taken from the pack before. Not at an install, whose files may all have one time. */
+export function writePack({ reuse = true } = {}) {
+  const before = reuse ? readPack() : null;
   const [sources, texts, specifiers] = [{}, [], new Set()];
   let offset = 0;
   for (const path of globSync("src/**/*.ts", { cwd: ROOT }).sort()) {
@@ -36,9 +37,10 @@ export function writePack() {
   }
   const index = { sources, ...findPackages(specifiers), installed: installedPackages() };
   const written = Buffer.from(JSON.stringify(index));
-  mkdirSync(CACHE, { recursive: true });
+  mkdirSync(CACHE, { recursive: true, mode: 0o755 });
   const fresh = `${PACK}.${process.pid}`;
-  writeFileSync(fresh, Buffer.concat([Buffer.from(`${HEAD}${written.length}`.padEnd(HEAD_BYTES)), written, ...texts]));
+  const head = Buffer.from(`${HEAD}${written.length}`.padEnd(HEAD_BYTES));
+  writeFileSync(fresh, Buffer.concat([head, written, ...texts]), { mode: 0o644 });
   renameSync(fresh, PACK);
 }
 
@@ -96,4 +98,4 @@ function formatOf(path) {
   return null;
 }
 
-if (import.meta.main) writePack();
+if (import.meta.main) writePack({ reuse: !process.argv.includes("--anew") });

@@ -12,7 +12,7 @@ rmSync(join(import.meta.dirname, "../versions/current"), { force: true });
 
 try {
   const { writePack } = await import("./module-pack.js");
-  writePack();
+  writePack({ reuse: false });
   const { tuneStart } = await import("../bin/tune-start.js");
   tuneStart();
   for (const name of LOADED) await import(`../src/${name}.ts`);

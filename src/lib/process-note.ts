@@ -49,7 +49,7 @@ const fileOf = (dataDir: string, pid: number): string => join(folderOf(dataDir),
 export function leaveNote(dataDir: string, about: Omit<ProcessNote, keyof ProcessIdentity>): () => void {
   mkdirSync(folderOf(dataDir), { recursive: true, mode: 0o700 });
   const note: ProcessNote = { ...ownIdentity(), ...about };
-  rmSync(wishOf(dataDir, note.pid), { force: true }); // left for an earlier process with this pid
+  for (const about of ["end", "edges"] as const) rmSync(wishOf(dataDir, note.pid, about), { force: true }); // left for an earlier process with this pid
   writeFileSync(fileOf(dataDir, note.pid), JSON.stringify(note), { mode: 0o600 });
   return () => rmSync(fileOf(dataDir, note.pid), { force: true });
 }
@@ -59,14 +59,20 @@ export const ownIdentity = (): ProcessIdentity => ({ pid: process.pid, identity:
 /** A process that stops normally removes its note; a note without its process is left from a crash. */
 export const hasNote = (dataDir: string, pid: number): boolean => existsSync(fileOf(dataDir, pid));
 
-const wishOf = (dataDir: string, pid: number): string => join(folderOf(dataDir), `${pid}.wish`);
+/** What a word is about: the end of the process, or its edge processes. One must not take the place of the other. */
+type WishAbout = "end" | "edges";
+
+const WISH_FILES: Record<WishAbout, string> = { end: "wish", edges: "edges" };
+
+const wishOf = (dataDir: string, pid: number, about: WishAbout): string =>
+  join(folderOf(dataDir), `${pid}.${WISH_FILES[about]}`);
 
 /**
- * Leaves a word for a running process, which reads it when it ends. Root leaves it to the owner of the folder, who may
+ * Leaves a word for a running process, which reads it when it ends or gets a signal. Root leaves it to the owner of the folder, who may
  * have put a link there: the file is always a new one.
  */
-export function leaveWish(dataDir: string, pid: number, word: string): void {
-  const path = wishOf(dataDir, pid);
+export function leaveWish(dataDir: string, pid: number, word: string, about: WishAbout = "end"): void {
+  const path = wishOf(dataDir, pid, about);
   rmSync(path, { force: true });
   const file = openSync(path, "wx", 0o600);
   try {
@@ -79,17 +85,17 @@ export function leaveWish(dataDir: string, pid: number, word: string): void {
 }
 
 /** The word that was left for a process, and is still there. */
-export function wishFor(dataDir: string, pid: number): string | null {
+export function wishFor(dataDir: string, pid: number, about: WishAbout = "end"): string | null {
   try {
-    return readFileSync(wishOf(dataDir, pid), "utf8");
+    return readFileSync(wishOf(dataDir, pid, about), "utf8");
   } catch {
     return null;
   }
 }
 
 /** Reads and removes the word that was left for this process. */
-export function takeWish(dataDir: string): string | null {
-  const path = wishOf(dataDir, process.pid);
+export function takeWish(dataDir: string, about: WishAbout = "end"): string | null {
+  const path = wishOf(dataDir, process.pid, about);
   if (!existsSync(path)) return null;
   const word = readFileSync(path, "utf8");
   rmSync(path);

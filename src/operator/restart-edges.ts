@@ -35,11 +35,11 @@ export async function restartEdges(config: Config): Promise<string[]> {
 
 async function exchange(dataDir: string, server: ProcessNote): Promise<void> {
   const { pid } = server;
-  leaveWish(dataDir, pid, RESTART_EDGES);
+  leaveWish(dataDir, pid, RESTART_EDGES, "edges");
   process.kill(pid, ROTATE_SIGNAL);
   const until = performance.now() + RESTART_MS;
   for (;;) {
-    const word = wishFor(dataDir, pid);
+    const word = wishFor(dataDir, pid, "edges");
     if (!isRunning(server)) throw new PlatformError("unavailable", `The server with pid ${pid} has ended.`);
     if (word === null) return;
     if (word !== RESTART_EDGES) throw new PlatformError("unavailable", word);

@@ -80,9 +80,17 @@ async function serve({ config, log, attendant, ...turn }: Start): Promise<Servin
   const started: Config = turn.port ? { ...config, on_stop: "keep" } : config;
   const app = await startApp({ config: started, log, version: packageVersion(), ...turn });
   const note = { url: app.url, startedAt: toIso(Date.now()), version: packageVersion(), root: ROOT, attendant };
+  let isExchanging = false;
   const rotate = (): void => {
-    if (wishFor(config.data, process.pid) === RESTART_EDGES) void exchangeEdges(config.data, app, log);
-    else app.rotateKey();
+    // A signal that comes meanwhile is about the key: `berth rotate-key` sends the same one.
+    if (isExchanging || wishFor(config.data, process.pid, "edges") !== RESTART_EDGES) {
+      app.rotateKey();
+      return;
+    }
+    isExchanging = true;
+    void exchangeEdges(config.data, app, log).finally(() => {
+      isExchanging = false;
+    });
   };
   process.on(ROTATE_SIGNAL, rotate);
   const takeNote = leaveNote(config.data, {
@@ -104,10 +112,10 @@ async function serve({ config, log, attendant, ...turn }: Start): Promise<Servin
 async function exchangeEdges(dataDir: string, app: App, log: Logger): Promise<void> {
   try {
     await app.restartEdges();
-    takeWish(dataDir);
+    takeWish(dataDir, "edges");
   } catch (error) {
     log.error({ err: error }, "edge processes were not replaced");
-    leaveWish(dataDir, process.pid, error instanceof Error ? error.message : String(error));
+    leaveWish(dataDir, process.pid, error instanceof Error ? error.message : String(error), "edges");
   }
 }
 

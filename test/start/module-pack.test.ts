@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import {
+  chmodSync,
+  chownSync,
   copyFileSync,
   mkdirSync,
   mkdtempSync,
@@ -39,7 +41,8 @@ function project(t: TestContext) {
   write("node_modules/late/package.json", '{"type":"module","exports":"./lib/index.js"}');
   write("node_modules/late/lib/index.js", 'export { default } from "./number.js";\n');
   write("node_modules/late/lib/number.js", "export default 1;\n");
-  return { root, write, node, pack: () => node("scripts/module-pack.js"), run: () => node("bin/run.js") };
+  const pack = (...args: string[]) => node("scripts/module-pack.js", ...args);
+  return { root, write, node, pack, run: () => node("bin/run.js") };
 }
 
 test("sources and packages are loaded from the pack", (t) => {
@@ -85,4 +88,48 @@ test("half of a pack, or one of another format, is no pack", (t) => {
     write(PACK, half);
     assert.equal(run(), "one 1");
   }
+});
+
+test("a pack, or a folder on the way to it, that others can write is not run", (t) => {
+  const { root, write, pack, run } = project(t);
+  pack();
+  const packed = readFileSync(join(root, PACK), "utf8");
+  write(PACK, packed.replace('"one"', '"BAD"'));
+  assert.equal(run(), "BAD 1", "as long as only the owner writes it");
+  for (const path of [PACK, dirname(PACK), dirname(dirname(PACK)), "node_modules"]) {
+    const place = join(root, path);
+    const { mode } = statSync(place);
+    chmodSync(place, mode | (path === PACK ? 0o020 : 0o002));
+    assert.equal(run(), "one 1", path);
+    chmodSync(place, mode);
+  }
+  chmodSync(join(root, PACK), 0o664);
+  chmodSync(root, 0o775);
+  assert.equal(run(), "BAD 1", "the group may write the sources as well");
+});
+
+test("a pack of another user is not run", {
+  skip: process.geteuid?.() === 0 ? false : "files are given to another user: run as root",
+}, (t) => {
+  const { root, write, pack, run } = project(t);
+  pack();
+  write(PACK, readFileSync(join(root, PACK), "utf8").replace('"one"', '"BAD"'));
+  for (const path of [PACK, dirname(PACK), dirname(dirname(PACK))]) {
+    chownSync(join(root, path), 65_534, 65_534);
+    assert.equal(run(), "one 1", path);
+    chownSync(join(root, path), 0, 0);
+  }
+  assert.equal(run(), "BAD 1");
+});
+
+test("an install over another one packs its own sources, also when all files have one time", (t) => {
+  const { root, write, pack, run } = project(t);
+  const old = new Date(499_162_500_000);
+  const source = join(root, "src/words/word.ts");
+  utimesSync(source, old, old);
+  pack();
+  write("src/words/word.ts", 'export const word: string = "two";\n');
+  utimesSync(source, old, old);
+  pack("--anew");
+  assert.equal(run(), "two 1");
 });

@@ -7,7 +7,7 @@ import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
 import { type Connection, resolveConnection } from "../connection.ts";
 import { watchFolder } from "../dev/folder-changes.ts";
-import { localEnv, type Place } from "../dev/local-env.ts";
+import { installEnv, localEnv, type Place } from "../dev/local-env.ts";
 import { type LocalProgram, startLocally } from "../dev/local-program.ts";
 import { EXIT } from "../failure.ts";
 import { memberAt } from "../json-path.ts";
@@ -36,7 +36,7 @@ export async function dev(nouns: readonly Noun[], call: Invocation): Promise<num
   const place: Place = { connection, workspace, port: await portFor(text(call.options.port)) };
   if (recipe.build !== null && !isInstalled(project.dir)) {
     context.note(`installing: ${recipe.build}`);
-    const env = await localEnv(project, place, context.env);
+    const env = installEnv(project, place, context.env);
     const built = startLocally({ line: recipe.build, folder: project.dir, env, port: 0 });
     const end = await built.ended;
     if (end !== "ended with code 0") throw new UsageError(`the installation ${end}.`, recipe.build);

@@ -1,5 +1,6 @@
 /** `berth init`: three questions, then the folder of `berth new`. Without a terminal, flags answer the questions. */
 import { nearestWord } from "../../lib/nearest-word.ts";
+import { printable } from "../../lib/printable.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
 import { findNoun, type Noun, operationOf } from "../nouns.ts";
@@ -45,7 +46,7 @@ async function choose(
   mustAsk(option, choices, call);
   context.note(question);
   for (const [index, choice] of choices.entries())
-    context.note(`  ${index + 1}  ${choice}${about.has(choice) ? `  (${about.get(choice)})` : ""}`);
+    context.note(printable(`  ${index + 1}  ${choice}${about.has(choice) ? `  (${about.get(choice)})` : ""}`));
   for (let attempt = 1; ; attempt += 1) {
     const said = (await context.ask(`[1] `))?.trim() ?? "";
     const found = said === "" ? choices[0] : (chosen(said, choices) ?? choices[Number(said) - 1]);
@@ -60,21 +61,22 @@ const chosen = (said: string, choices: readonly string[]): string | undefined =>
 function refuse(option: string, said: string, choices: readonly string[]): never {
   const near = nearestWord(said, [...choices]);
   throw new UsageError(
-    `there is no ${option} '${said}'.${near ? ` Did you mean ${near}?` : ""}`,
-    `--${option} ${choices.join(" | ")}`,
+    printable(`there is no ${option} '${said}'.${near ? ` Did you mean ${near}?` : ""}`),
+    printable(`--${option} ${choices.join(" | ")}`),
   );
 }
 
 function mustAsk(option: string, choices: readonly string[], { context }: Invocation): void {
   if (context.canAsk) return;
-  throw new UsageError(`there is no terminal to ask for the ${option}.`, `--${option} ${choices.join(" | ")}`);
+  const choice = printable(`--${option} ${choices.join(" | ")}`);
+  throw new UsageError(`there is no terminal to ask for the ${option}.`, choice);
 }
 
 async function nameFrom(template: string, call: Invocation): Promise<string> {
   const { context, options } = call;
   const flag = text(options.name);
   if (flag === undefined) mustAsk("name", ["NAME"], call);
-  const name = flag ?? ((await context.ask(`What is its name? [${template}] `))?.trim() || template);
+  const name = flag ?? ((await context.ask(printable(`What is its name? [${template}] `)))?.trim() || template);
   if (NAME.test(name)) return name;
   throw new UsageError(`'${name}' is not a name.`, "small letters, digits and dashes, at most 63, as in my-agent");
 }

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { ApiError } from "../../client/api-error.ts";
 import { nearestWord } from "../../lib/nearest-word.ts";
+import { printable } from "../../lib/printable.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
 import { resolveConnection } from "../connection.ts";
@@ -52,7 +53,8 @@ export async function writeFolder(
   for (const { path, content } of files) {
     const file = resolve(dir, path);
     // The file names come from a server: refuse those that leave the folder.
-    if (!file.startsWith(`${resolve(dir)}/`)) throw new UsageError(`the template names a file outside: ${path}.`);
+    if (!file.startsWith(`${resolve(dir)}/`))
+      throw new UsageError(`the template names a file outside: ${printable(path)}.`);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, isDeployFile({ path, content }) ? named(content, basename(resolve(dir))) : content);
   }

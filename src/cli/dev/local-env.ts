@@ -9,14 +9,23 @@ export interface Place {
   port: number;
 }
 
-/** Not for the program: they configure this command. */
-const OWN_VARIABLES = /^BERTH_/;
+type Shell = Readonly<Record<string, string | undefined>>;
 
-export async function localEnv(
+/** Not for the program: they configure this command. */
+const OWN_VARIABLES = /^(?:BERTH_.*|BL_API_KEY)$/;
+
+/** The platform gives a workload credentials of its own; here the program uses those of the person who runs it. */
+export const localEnv = async (project: Project, place: Place, shell: Shell): Promise<Record<string, string>> => ({
+  ...installEnv(project, place, shell),
+  BL_API_KEY: await place.connection.bearer(),
+});
+
+/** For the installation: packages run scripts of their own then, which get no credentials. */
+export function installEnv(
   { name, kind, dir, spec }: Project,
   { connection, workspace, port }: Place,
-  shell: Readonly<Record<string, string | undefined>>,
-): Promise<Record<string, string>> {
+  shell: Shell,
+): Record<string, string> {
   const inherited = Object.entries(shell).filter(([key]) => !OWN_VARIABLES.test(key));
   const own = envsOf(spec).map((env) => [env.name, env.value]);
   return {
@@ -32,8 +41,6 @@ export async function localEnv(
     BL_TYPE: kind,
     BL_API_URL: `${connection.url}/v0`,
     BL_RUN_URL: connection.url,
-    // The platform gives a workload credentials of its own; here the program uses those of the person who runs it.
-    BL_API_KEY: await connection.bearer(),
   };
 }
 

@@ -55,15 +55,19 @@ async function developing(dir: string, ...more: string[]) {
 }
 
 /** Calls init as a person at a terminal who types these lines. */
-async function typed(lines: string[], options: Invocation["options"] = {}): Promise<string[]> {
-  const said: string[] = [];
+async function typed(
+  lines: string[],
+  options: Invocation["options"] = {},
+  connect: Context["connect"] = () => createClient({ url: platform.url, apiKey: TEST_KEY, workspace: "main" }),
+  said: string[] = [],
+): Promise<string[]> {
   const context = {
     env,
     canAsk: true,
     ask: async () => lines.shift() ?? null,
     note: (text: string) => void said.push(text),
     print: (text: string) => void said.push(text),
-    connect: () => createClient({ url: platform.url, apiKey: TEST_KEY, workspace: "main" }),
+    connect,
   } satisfies Partial<Context>;
   await init(nounsOf(KINDS, OPERATIONS), { args: [], options, context: context as unknown as Context });
   return said;
@@ -137,6 +141,36 @@ test("an agent that runs here asks a model of the platform", async () => {
   const answer = await fetch(agent.url, { method: "POST", headers, body: JSON.stringify({ inputs: "hello" }) });
   assert.equal(answer.status, 200);
   assert.notEqual(await answer.text(), "");
+});
+
+test("a hostile server gets no control characters into a terminal", async () => {
+  const template = { name: "a\u001b[2J", type: "agent\u001b]0;x\u0007", language: "js", description: "\u009b31m" };
+  const hostile = { call: async () => [template] } as unknown as ReturnType<Context["connect"]>;
+  const said: string[] = [];
+  for (const lines of [
+    ["1", "1", "../out"],
+    ["x", "x", "x"],
+  ])
+    await assert.rejects(
+      typed(lines, {}, () => hostile, said),
+      (error: Error) => said.push(error.message, ...Object.values(error).map(String)) > 0,
+    );
+  assert.match(said.join("\n"), /is not a name[\s\S]*there is no type/);
+  assert.doesNotMatch(JSON.stringify(said), /u001b|\u009b|u0007/);
+});
+
+test("an installation gets no credentials: packages run their own scripts then", async () => {
+  const dir = write("installs", {
+    "package.json": JSON.stringify({ main: "index.js", scripts: { build: "node save.js" } }),
+    "save.js": 'require("node:fs").writeFileSync("seen.json", JSON.stringify(process.env))',
+    "index.js": answers("built"),
+    "berth.toml": 'name = "installs"\n',
+  });
+  await using agent = await developing(dir);
+  await agent.printed(/installs answers at/);
+  const seen = readFileSync(join(dir, "seen.json"), "utf8");
+  assert.match(seen, /"BL_NAME":"installs"/);
+  assert.ok(!seen.includes(TEST_KEY));
 });
 
 test("dev refuses what does not answer requests", async () => {
