@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -64,4 +65,25 @@ test("folders of backups that were killed are removed, that of one that runs sta
   for (const pid of [process.ppid, pidMax]) mkdirSync(join(work, String(pid), "copy"), { recursive: true });
   await clearWorkFolders(folder);
   assert.deepEqual(readdirSync(work), [String(process.ppid)]);
+});
+
+const tmpfsSkip =
+  process.getuid?.() === 0 ? false : "needs root, to mount a small file system: run as root to include it";
+
+test("an image is not copied onto a disk that has no room for it", { skip: tmpfsSkip }, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "berth-units-"));
+  execFileSync("mount", ["-t", "tmpfs", "-o", "size=16m", "tmpfs", folder]);
+  t.after(() => {
+    execFileSync("umount", [folder]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const family = FAMILIES.find(({ image }) => image === "image") ?? assert.fail();
+  const path = join(folder, "volume");
+  mkdirSync(path);
+  writeFileSync(join(path, "image"), Buffer.alloc(4 * 2 ** 20, 1));
+  const unit: Unit = { family, name: "volume", path, stamp: "" };
+  await assert.rejects(withTar(unit, join(folder, "work"), { use: buffer, leftOut: assert.fail }), {
+    message: /takes 4\.\d MB .* has room for 0/,
+  });
+  assert.deepEqual(readdirSync(join(folder, "work")), []);
 });

@@ -4,10 +4,12 @@
  * they are read have each file as it was when its turn came.
  */
 import { existsSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs";
-import { copyFile } from "node:fs/promises";
+import { constants, copyFile, rm, stat, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
+import { PlatformError } from "../../contract/errors.ts";
+import { bytesText } from "../../lib/bytes-text.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import { tarStream } from "../../node/drivers/common/tar-stream.ts";
@@ -65,6 +67,10 @@ export const UNIT_NAME = /^[A-Za-z0-9][A-Za-z0-9._:@%+-]{0,254}$/;
 /** Folder of the copies, relative to the data folder; `composition/backups.ts` looks for it at a start. */
 const WORK_FOLDER = join("runtime", "backup-work");
 const FREEZE_TRIES_MAX = 10;
+/** Left for the database and the logs of the server, which runs on during a backup. */
+const DISK_RESERVE_BYTES = 256 * 1024 ** 2;
+/** The unit of `blocks` in what the system says of a file. */
+const BLOCK_BYTES = 512;
 
 export function unitsOf(dataDir: string): Unit[] {
   return FAMILIES.flatMap((family) => {
@@ -129,6 +135,7 @@ export async function withTar<T>(unit: Unit, work: string, { use, leftOut }: Tar
   const copies = join(work, "copy");
   try {
     if (image === null) return await use(treeOf(unit, leftOut));
+    await requireRoom(join(path, image), work);
     mkdirSync(join(copies, "mnt"), { recursive: true, mode: 0o700 }); // where the driver mounts a volume
     await copyImage(join(path, image), join(copies, image), join(work, "mnt"));
     const records = readdirSync(path).filter((name) => name.endsWith(".json"));
@@ -139,6 +146,33 @@ export async function withTar<T>(unit: Unit, work: string, { use, leftOut }: Tar
     throw error;
   } finally {
     await removeTree(copies);
+  }
+}
+
+/** A copy that fills the disk stops every workload of the machine, so the backup fails before it. */
+async function requireRoom(image: string, work: string): Promise<void> {
+  const neededBytes = (await stat(image)).blocks * BLOCK_BYTES;
+  mkdirSync(work, { recursive: true, mode: 0o700 });
+  const { bavail, bsize } = await statfs(work);
+  const freeBytes = Math.max(0, bavail * bsize - DISK_RESERVE_BYTES);
+  if (neededBytes <= freeBytes || (await sharesBlocks(work))) return;
+  throw new PlatformError(
+    "insufficient_storage",
+    `The copy of ${image} takes ${bytesText(neededBytes)} for the time of the backup, and the disk has room for ${bytesText(freeBytes)}. Free some space and try again.`,
+  );
+}
+
+/** Whether a copy in this folder takes no space of its own at first (XFS with reflinks, btrfs). */
+async function sharesBlocks(folder: string): Promise<boolean> {
+  const [from, to] = [join(folder, "shares-blocks"), join(folder, "shares-blocks.copy")];
+  try {
+    await writeFile(from, "x");
+    await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    for (const file of [from, to]) await rm(file, { force: true });
   }
 }
 
