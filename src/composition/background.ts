@@ -14,6 +14,7 @@ import { startTriggers } from "../reconcile/triggers.ts";
 import { backupTasks, clearKilledBackups } from "./backups.ts";
 import type { StartedNode } from "./node.ts";
 import { startReconciling } from "./reconciling.ts";
+import { s3UploadTasks } from "./s3-uploads.ts";
 import type { Start } from "./start.ts";
 
 export async function startBackground(
@@ -33,6 +34,7 @@ export async function startBackground(
       ? []
       : [{ name: "prune-audit", everyMs: HOUR_MS, run: pruneAudit(store, clock, config.audit_days) }]),
     ...backupTasks({ config, store, clock, log, nodeId: deps.settings.nodeId }),
+    ...s3UploadTasks(deps),
     ...kindTasks(deps),
   ];
   await clearKilledBackups({ config, log });

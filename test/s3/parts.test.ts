@@ -5,6 +5,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import * as s3 from "@aws-sdk/client-s3";
+import { endOldUploads } from "../../src/composition/s3-uploads.ts";
+import type { Deps } from "../../src/kinds/port.ts";
+import { DAY_MS } from "../../src/lib/time/clock.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { openDoor, type TestDoor } from "./bucket.ts";
 
@@ -122,5 +125,27 @@ describe("objects in parts", () => {
     await fails(complete(conditional, [part], { IfNoneMatch: "*" }), "PreconditionFailed");
     assert.equal(onDisk("copied").length, 15, "the object that was there stays");
     assert.deepEqual(readdirSync(join(machine.dir, "drives-work", uid, "staged")), []);
+  });
+
+  test("an upload that nobody ends is removed with its parts, in a drive that nobody opens any more", async () => {
+    const uploads = (): string[] => readdirSync(join(machine.dir, "drives-work", uid, "uploads"));
+    const { UploadId = "" } = await begin("forgotten");
+    await send({ Bucket, Key: "forgotten", UploadId }, 1, "part");
+    const sweep = (aheadMs: number): Promise<void> =>
+      endOldUploads(
+        {
+          ...{
+            store: door.platform.app.store,
+            driver: fakeDriver(machine),
+            clock: { now: () => Date.now() + aheadMs },
+          },
+          nodes: { self: { id: "another" }, shared: true } as Deps["nodes"],
+        },
+        new AbortController().signal,
+      );
+    await sweep(6 * DAY_MS);
+    assert.ok(uploads().includes(UploadId), "a client may still go on");
+    await sweep(8 * DAY_MS);
+    assert.ok(!uploads().includes(UploadId));
   });
 });

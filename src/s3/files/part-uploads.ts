@@ -63,7 +63,7 @@ export class PartUploads {
     try {
       const isFull = async (): Promise<boolean> => (await readdir(this.#dir)).length + this.#beginning > UPLOADS_MAX;
       if (await isFull()) {
-        await this.#endOld();
+        await this.endOld();
         if (await isFull())
           throw new S3Error(
             "InvalidRequest",
@@ -109,7 +109,8 @@ export class PartUploads {
     return startedMs + UPLOAD_LIFE_MS <= this.#clock.now();
   }
 
-  async #endOld(): Promise<void> {
+  /** Removes the uploads that are too old. */
+  async endOld(): Promise<void> {
     for (const upload of await this.#all()) if (this.#isOld(upload)) await this.end(upload);
   }
 
@@ -166,7 +167,7 @@ export class PartUploads {
 
   /** Removes what an earlier server left: ended uploads, files that no note names, and uploads that are too old. */
   async sweep(): Promise<void> {
-    await this.#endOld();
+    await this.endOld();
     for (const id of await readdir(this.#dir)) {
       const names = await readdir(join(this.#dir, id));
       if (!names.includes(UPLOAD)) await rm(join(this.#dir, id), { recursive: true, force: true });
