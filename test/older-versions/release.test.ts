@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-const ROOT = join(import.meta.dirname, "..");
+const ROOT = join(import.meta.dirname, "../..");
 const CHANGELOG = "src/kinds/changelog";
 
 test("a release has its packages beside it: each with its digest, and tools marked as such", (t) => {
