@@ -1,5 +1,4 @@
 /** The third phase: the machine of this server, opened in the background, and what is metered on it. */
-import { createHash } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { onStopOf } from "../config.ts";
@@ -20,6 +19,7 @@ import { type ResourceMetrics, startResourceMetrics } from "../metering/resource
 import { addUsageCounters } from "../metering/usage-counters.ts";
 import { openBlobStore } from "../node/blobs/blob-store.ts";
 import { Builder } from "../node/builds/builder.ts";
+import { createCacheBook } from "../node/builds/cache-book.ts";
 import { need } from "../node/capabilities/need.ts";
 import type { Driver, OnStop } from "../node/driver.ts";
 import { SHARED_DRIVERS } from "../node/drivers/index.ts";
@@ -129,7 +129,7 @@ export async function startNode(
   const builder = stack.add(
     new Builder({
       ...{ driver, logs, makeFolder: () => blobs.makeWorkFolder(), shortage: () => disk.shortage() },
-      keepDrive: (drive) => blobs.writeNote(createHash("sha256").update(drive).digest("hex"), { drive }),
+      caches: createCacheBook(blobs),
     }),
   );
   const nodeRegistry = await register(start, store, driver, shared);

@@ -107,6 +107,27 @@ suite("hostile builds", { skip: localDriverMissing ?? false }, () => {
     }
   });
 
+  test("all caches of a workspace have one bound: builds with ever new ids push out the oldest", async () => {
+    bench.cacheBytesMax = 4 * 1024 ** 2;
+    const own = { owner: "caches/1" };
+    const mount = (id: string): string => `RUN --mount=type=cache,id=${id},target=/c`;
+    const drives = join(bench.machine.dataDir, "drives");
+    const before = readdirSync(drives);
+    const held = (): string[] => readdirSync(drives).filter((each) => !before.includes(each));
+    try {
+      for (const id of ["a", "b", "c", "d"]) {
+        const fill = `${mount(id)} head -c 1500K /dev/urandom > /c/f`;
+        await bench.build({ Dockerfile: lines("FROM base", fill) }, own);
+      }
+      assert.equal(held().length, 2, "1.5 MB each, in 4 MB");
+      const other = lines("FROM base", `${mount("a")} ls /c > /seen`, `${mount("d")} ls /c >> /seen`);
+      const { name } = await bench.build({ Dockerfile: other }, own);
+      assert.equal(await bench.run(name, "cat /seen"), "f\n", "the oldest is gone, the newest is there");
+    } finally {
+      bench.cacheBytesMax = undefined;
+    }
+  });
+
   test("what a step uses is held while it runs: a shortage removes neither its image nor its caches", async () => {
     const going = bench.build({
       Dockerfile: lines(

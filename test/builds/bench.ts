@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { LogTag } from "../../src/contract/log-line.ts";
 import { Builder } from "../../src/node/builds/builder.ts";
+import { createCacheBook } from "../../src/node/builds/cache-book.ts";
 import type { BuildRequest, BuiltImage } from "../../src/node/builds/image-build.ts";
 import type { LocalDriver, LocalDriverOptions } from "../../src/node/drivers/local/local-driver.ts";
 import { LocalMachine } from "../local/machine.ts";
@@ -16,7 +17,7 @@ export interface BuildBench extends AsyncDisposable {
   builder: Builder;
   /** What the disk of the machine lacks. */
   shortage: string | null;
-  /** What the caches of a build may hold; undefined: the builder's own limit. */
+  /** What the caches of a workspace may hold; undefined: the builder's own limit. */
   cacheBytesMax: number | undefined;
   /** Lines of the builder itself. */
   said: string[];
@@ -33,12 +34,16 @@ export async function openBench(
   const driver = await machine.open(options);
   const temp = mkdtempSync(join(tmpdir(), "berth-builds-"));
   const said: string[] = [];
+  const notes = new Map<string, unknown>();
   const makeFolder = async (): Promise<string> => mkdtempSync(join(temp, "folder-"));
   const builder = new Builder({
     driver,
     logs: { append: (_tag: LogTag, lines) => said.push(...lines.map(({ message }) => message)) },
     makeFolder,
-    keepDrive: async () => {},
+    caches: createCacheBook({
+      readNote: async (key) => notes.get(key) ?? null,
+      writeNote: async (key, note) => void notes.set(key, note),
+    }),
     shortage: () => bench.shortage,
     cacheBytesMax: () => bench.cacheBytesMax,
   });

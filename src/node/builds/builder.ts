@@ -6,6 +6,7 @@ import { need } from "../capabilities/need.ts";
 import type { Driver } from "../driver.ts";
 import type { Logs } from "../logs/log-room.ts";
 import { BuildFailed } from "./build-failed.ts";
+import type { CacheBook } from "./cache-book.ts";
 import { type BuildRequest, type BuiltImage, buildImage } from "./image-build.ts";
 import { STEP_PREFIX } from "./step-names.ts";
 
@@ -13,14 +14,13 @@ export interface BuilderOptions {
   driver: Driver;
   logs: Pick<Logs, "append">;
   makeFolder: () => Promise<string>;
-  /** Notes that a drive with a cache is in use. */
-  keepDrive: (id: string) => Promise<void>;
+  caches: CacheBook;
   shortage: () => string | null;
-  /** What the caches of a build may hold; default CACHE_BYTES_MAX. */
+  /** What the caches of a workspace may hold together; default CACHE_BYTES_MAX. */
   cacheBytesMax?: () => number | undefined;
 }
 
-/** As much as the root of a step: a build takes twice that on the disk at most. */
+/** For all caches of a workspace. As much as the root of a step: a build takes twice that on the disk at most. */
 const CACHE_BYTES_MAX = 8 * 1024 ** 3;
 
 /** Builds on this machine. A build keeps two processors busy. */
@@ -98,7 +98,7 @@ export class Builder {
 
   /** Builds an image; throws BuildFailed. `keep` records it: until that is done, nothing of the build is removed. */
   async build<T>(request: BuildRequest, asked: AbortSignal, keep: (built: BuiltImage) => Promise<T>): Promise<T> {
-    const { driver, logs, makeFolder, keepDrive, shortage } = this.#options;
+    const { driver, logs, makeFolder, caches, shortage } = this.#options;
     const limit = AbortSignal.timeout(BUILD_MAX_MS);
     const signal = AbortSignal.any([asked, limit, this.#stopping.signal]);
     const held: string[] = [];
@@ -116,7 +116,7 @@ export class Builder {
       if (shortage() !== null) await this.sweep(() => true);
       const drives = await need(driver, "drives");
       const cacheBytesMax = this.#options.cacheBytesMax?.() ?? CACHE_BYTES_MAX;
-      const parts = { driver, building, images, drives, makeFolder, keepDrive, cacheBytesMax, say, shortage, hold };
+      const parts = { driver, building, images, drives, makeFolder, caches, cacheBytesMax, say, shortage, hold };
       const built = await buildImage(request, parts, signal);
       hold(built.name);
       return await keep(built);

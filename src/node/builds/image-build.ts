@@ -22,6 +22,7 @@ import type { Image, Images } from "../capabilities/images.ts";
 import type { Driver } from "../driver.ts";
 import type { Mount } from "../workload.ts";
 import { BuildFailed } from "./build-failed.ts";
+import { CACHES_MAX, type CacheBook } from "./cache-book.ts";
 import { BuildContext } from "./context.ts";
 import { configOf, documentOf } from "./image-document.ts";
 import { BUILT_PREFIX, cacheDrive, stepBase, stepKey, stepName } from "./step-names.ts";
@@ -60,8 +61,8 @@ export interface BuildParts {
   /** Why a build has to end, such as a full disk. */
   shortage(): string | null;
   /** Notes that a folder of `--mount=type=cache` is in use; those that no build uses any more are removed. */
-  keepDrive(id: string): Promise<void>;
-  /** What the caches that a build mounts may hold together. */
+  caches: CacheBook;
+  /** What the caches of a workspace may hold together. */
   cacheBytesMax: number;
   /** Holds the image of a step, or the drive of a cache, as long as the build goes on. */
   hold(name: string): void;
@@ -105,6 +106,8 @@ class ImageBuild {
   readonly #bases = new Map<string, Promise<Built>>();
   readonly #drives: string[] = [];
   readonly #caches = new Set<string>();
+  /** Caches of the workspace that this build does not mount, the most recently used first. */
+  #otherCaches: string[] = [];
   #context: Promise<BuildContext> | null = null;
   #contextDrive: Promise<string> | null = null;
   #steps = 0;
@@ -339,7 +342,7 @@ class ImageBuild {
 
   /** A cache that an earlier build filled beyond the limit is emptied, so that this build can go on. */
   async #openCache(drive: string, id: string): Promise<void> {
-    const { drives, keepDrive, hold, cacheBytesMax } = this.#parts;
+    const { drives, caches, hold, cacheBytesMax } = this.#parts;
     if (!this.#caches.has(drive)) {
       hold(drive);
       if (((await drives.bytes(drive)) ?? 0) > cacheBytesMax) {
@@ -349,16 +352,41 @@ class ImageBuild {
       this.#caches.add(drive);
     }
     await drives.create(drive);
-    await keepDrive(drive);
+    const all = await caches.use(this.#request.owner, drive);
+    this.#otherCaches = all.filter((one) => !this.#caches.has(one)).reverse();
+    await this.#makeCacheRoom();
   }
 
   /** What the caches of this build hold too much; null while there is room. */
   async #excess(): Promise<string | null> {
-    const { drives, cacheBytesMax } = this.#parts;
-    let held = 0;
-    for (const drive of this.#caches) held += (await drives.bytes(drive)) ?? 0;
+    const { cacheBytesMax } = this.#parts;
+    const held = this.#caches.size === 0 ? 0 : await this.#makeCacheRoom();
     if (held <= cacheBytesMax) return null;
     return `the caches of the build hold ${bytesText(held)}, and may hold ${bytesText(cacheBytesMax)} together.`;
+  }
+
+  /**
+   * Removes caches of the workspace that this build does not mount, the least recently used first, until all of them
+   * are within the limit. Returns what the caches of this build hold.
+   */
+  async #makeCacheRoom(): Promise<number> {
+    const { drives, caches, cacheBytesMax } = this.#parts;
+    let mountedBytes = 0;
+    for (const drive of this.#caches) mountedBytes += (await drives.bytes(drive)) ?? 0;
+    let heldBytes = mountedBytes;
+    const kept: string[] = [];
+    for (const drive of this.#otherCaches) {
+      const bytes = (await drives.bytes(drive)) ?? 0;
+      if (heldBytes + bytes <= cacheBytesMax && kept.length + this.#caches.size < CACHES_MAX) {
+        heldBytes += bytes;
+        kept.push(drive);
+        continue;
+      }
+      await drives.destroy(drive);
+      await caches.forget(this.#request.owner, drive);
+    }
+    this.#otherCaches = kept;
+    return mountedBytes;
   }
 
   async #secretDrive(files: Record<string, string>): Promise<string> {
