@@ -6,8 +6,7 @@
  */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { FairShares, type Refusal } from "../lib/fair-shares.ts";
-import { memberNames, NETWORK_LEVELS } from "../lib/network/client-network.ts";
-import { networkMax } from "../lib/network/network-shares.ts";
+import { NetworkShares, networkMax } from "../lib/network/network-shares.ts";
 import type { Admitted } from "./admit.ts";
 import type { GatewayLimits } from "./limits.ts";
 
@@ -35,17 +34,17 @@ export class OpenExchanges {
   readonly #max: OpenMax;
   /** By workspace, and by the strangers of a workspace. */
   readonly #server: FairShares;
-  /** By network, one for each width. A network gets as much of the whole server as of one workload; wider ones more. */
-  readonly #strangers: readonly FairShares[];
+  /** By network. One gets as much of the whole server as of one workload; wider ones more. */
+  readonly #strangers: NetworkShares;
   /** By workspace, and by public workload. */
-  readonly #places = new Map<string, FairShares>();
+  readonly #places = new Map<string, Places>();
 
   constructor(max: OpenMax) {
     this.#max = max;
     this.#server = new FairShares(max.server);
     const strangers = Math.ceil(max.server * STRANGERS);
     const memberMax = (share: number): number => Math.min(max.workspace * share, networkMax(strangers));
-    this.#strangers = NETWORK_LEVELS.map((share) => new FairShares(strangers, memberMax(share)));
+    this.#strangers = new NetworkShares(strangers, memberMax);
   }
 
   get total(): number {
@@ -83,34 +82,28 @@ export class OpenExchanges {
   #wantedBy({ workload, principal }: Entering, address: string): Wanted[] {
     const { workspace, uid } = workload;
     const { workspace: max, caller } = this.#max;
-    const at = (key: string, memberMax: number): FairShares => this.#places.get(key) ?? new FairShares(max, memberMax);
     if (principal !== null && principal.method !== "public") {
       const key = `workspace ${workspace}`;
       return [
         { places: this.#server, member: workspace, key: null, what: "server" },
-        { places: at(key, caller), member: principal.id, key, what: "workspace" },
+        { places: this.#places.get(key) ?? new FairShares(max, caller), member: principal.id, key, what: "workspace" },
       ];
     }
     const key = `public ${uid}`;
-    const networks = memberNames(address);
-    const ofServer = networks.flatMap((member, level): Wanted[] => {
-      const places = this.#strangers[level];
-      return places === undefined ? [] : [{ places, member, key: null, what: "server" }];
-    });
-    const ofWorkload = networks.map((member, level): Wanted => {
-      const levelKey = `${key} ${level}`;
-      return { places: at(levelKey, networkMax(max)), member, key: levelKey, what: "workload" };
-    });
     return [
       { places: this.#server, member: `public ${workspace}`, key: null, what: "server" },
-      ...ofServer,
-      ...ofWorkload,
+      { places: this.#strangers, member: address, key: null, what: "server" },
+      { places: this.#places.get(key) ?? new NetworkShares(max), member: address, key, what: "workload" },
     ];
   }
 }
 
+type Places = Pick<FairShares, "max" | "memberMax" | "total" | "refusalFor" | "leave"> & {
+  enter(member: string): Refusal | null;
+};
+
 interface Wanted {
-  places: FairShares;
+  places: Places;
   member: string;
   /** Under which the places are kept while anybody has one; null for those of the server. */
   key: string | null;
@@ -119,7 +112,7 @@ interface Wanted {
 
 const RETRY = { headers: { "retry-after": "1" } };
 
-function reasonOf(refusal: Refusal, { max, memberMax }: FairShares, what: string, isShare: boolean): string {
+function reasonOf(refusal: Refusal, { max, memberMax }: Places, what: string, isShare: boolean): string {
   const allowed = isShare ? "the share of one process of this server" : "as many as allowed";
   switch (refusal) {
     case "full":

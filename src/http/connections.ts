@@ -46,13 +46,12 @@ export class Connections {
     const { remoteAddress } = socket;
     // Connections from inside a workload have no address and are counted elsewhere.
     if (remoteAddress === undefined || this.#counted.has(socket) || this.#proxies.include(remoteAddress)) return true;
-    const leave = this.#shares.enter(remoteAddress);
-    if (leave === null) {
+    if (this.#shares.enter(remoteAddress) !== null) {
       this.#refuse(socket, isTls);
       return false;
     }
     this.#counted.add(socket);
-    socket.once("close", leave);
+    socket.once("close", () => this.#shares.leave(remoteAddress));
     return true;
   }
 

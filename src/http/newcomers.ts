@@ -54,10 +54,13 @@ export class Newcomers {
   }
 
   #closeOne(networks: readonly string[]): void {
-    const greedy = this.#byNetwork
-      .map((byNetwork, level) => ({ own: byNetwork.get(networks[level] ?? ""), even: this.#max / byNetwork.size }))
-      .find(({ own, even }) => own !== undefined && own.size > even);
-    const [oldest = ""] = greedy?.own ?? this.#waiting.keys();
+    const greedy = this.#byNetwork.map((byNetwork, level) => {
+      const own = byNetwork.get(networks[level] ?? "");
+      return own !== undefined && own.size > this.#max / byNetwork.size ? own : null;
+    });
+    // Somebody with many narrow networks would make the even share of others small there, but not among the widest.
+    const own = greedy.at(-1) ? greedy.find((peers) => peers !== null) : null;
+    const [oldest = ""] = own ?? this.#waiting.keys();
     const found = this.#waiting.get(oldest);
     // At once, because its close comes later than the next connection of a flood.
     this.#remove(oldest);

@@ -25,9 +25,13 @@ export class FairShares {
     return this.#total;
   }
 
+  heldBy(member: string): number {
+    return this.#members.get(member) ?? 0;
+  }
+
   /** Takes a place; null when the member got it. */
-  enter(member: string): Refusal | null {
-    const refusal = this.refusalFor(member);
+  enter(member: string, evenShare?: number): Refusal | null {
+    const refusal = this.refusalFor(member, evenShare);
     if (refusal !== null) return refusal;
     this.#members.set(member, (this.#members.get(member) ?? 0) + 1);
     this.#total += 1;
@@ -35,10 +39,10 @@ export class FairShares {
   }
 
   /** Why the member would get no place now; null when it would. */
-  refusalFor(member: string): Refusal | null {
-    const held = this.#members.get(member) ?? 0;
+  refusalFor(member: string, evenShare = this.evenShareOf(member)): Refusal | null {
+    const held = this.heldBy(member);
     if (this.#total >= this.max) return "full";
-    if (this.#total >= this.max * CALM && held >= this.#evenShare(held)) return "share";
+    if (this.#total >= this.max * CALM && held >= evenShare) return "share";
     return held >= this.memberMax ? "member" : null;
   }
 
@@ -51,7 +55,7 @@ export class FairShares {
   }
 
   /** At least one, so that the free rest is given to whoever has nothing. */
-  #evenShare(held: number): number {
-    return Math.max(1, Math.floor(this.max / (this.#members.size + (held === 0 ? 1 : 0))));
+  evenShareOf(member: string): number {
+    return Math.max(1, Math.floor(this.max / (this.#members.size + (this.heldBy(member) === 0 ? 1 : 0))));
   }
 }
