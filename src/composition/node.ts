@@ -40,6 +40,7 @@ import { registriesOf } from "./registries.ts";
 import { runningInstances } from "./running-instances.ts";
 import { logBounds, machineMemory } from "./settings.ts";
 import type { Start } from "./start.ts";
+import { unknownWorkspaces } from "./unknown-workspaces.ts";
 
 export interface StartedNode {
   node: Node;
@@ -86,6 +87,9 @@ export async function startNode(
       onError: (error) => log.warn({ err: error }, "the outbound rules of a workload could not be read"),
     }),
   );
+  const unknown = await unknownWorkspaces(settings.vpcNetworks, store);
+  if (unknown.length > 0)
+    log.warn({ workspaces: unknown }, "vpc_networks names workspaces that do not exist: nobody uses these networks");
   const authorities = createWorkspaceAuthorities({ store, clock, brand: config.brand });
   const identityToken = createIdentityTokens({ store, clock, issuer: () => settings.publicUrl });
   const ownerOf = async (uid: string): Promise<Resource> => {

@@ -96,8 +96,11 @@ export async function startEgressMeter(options: EgressMeterOptions): Promise<Egr
     await count();
     const forwarded = traffic.takeForwarded();
     const now: Kept = { read: {}, pending: [] };
-    for (const [uid, one] of [...watched]) {
-      const sent = await traffic.sentBytes(uid);
+    // All at once: the machine reads the counters of all workloads together.
+    const looks = await Promise.all(
+      [...watched].map(async ([uid, one]) => ({ uid, one, sent: await traffic.sentBytes(uid) })),
+    );
+    for (const { uid, one, sent } of looks) {
       const before = read[uid] ?? 0;
       // A counter that went back was reset: the workload restarted.
       one.rest += (forwarded.get(uid) ?? 0) + (sent === null ? 0 : sent < before ? sent : sent - before);

@@ -5,7 +5,10 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, before, describe, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { unknownWorkspaces } from "../../src/composition/unknown-workspaces.ts";
 import { createOutboundRules, type OutboundRules } from "../../src/kinds/workload/outbound-rules.ts";
+import { parseHost } from "../../src/lib/network/egress/host.ts";
+import { parseOperatorNetwork } from "../../src/lib/network/egress/operator-networks.ts";
 import { type EgressProxy, startEgressProxy } from "../../src/node/egress/egress-proxy.ts";
 import { type Answer, startTestPlatform, type TestPlatform } from "../platform.ts";
 import { readUntil } from "./read-until.ts";
@@ -178,8 +181,57 @@ describe("egress addresses on the wire", () => {
     await make("/policies", "slow", policy);
     await shows(20, 30);
     assert.deepEqual((await rules.of(uid)).bandwidth, { sendMbps: 20, receiveMbps: 30 });
+    const usage = async () => (await platform.call("GET", "/policies/slow")).body.usage;
+    const { length } = (await platform.call("GET", "/sandboxes")).body.data;
+    assert.deepEqual(await usage(), { agents: 0, functions: 0, jobs: 0, models: 0, sandboxes: length });
+    const narrow = { metadata: { name: "slow" }, spec: { ...policy, resourceTypes: ["job"] } };
+    assert.equal((await platform.call("PUT", "/policies/slow", { body: narrow })).status, 200);
+    assert.equal((await usage()).sandboxes, 0, "a policy for jobs");
     await platform.call("DELETE", "/policies/slow");
     await shows(50, null);
+  });
+
+  test("workspaces that vpc_networks names and nobody has made are told once", async () => {
+    const texts = ["10.1.0.0/16", "main=10.2.0.0/16", "mian=10.3.0.0/16", "mian=10.4.0.0/16", "team=10.5.0.0/16"];
+    const networks = texts.map((text) => parseOperatorNetwork(text, "vpc_networks"));
+    assert.deepEqual(await unknownWorkspaces(networks, platform.app.store), ["mian", "team"]);
+  });
+
+  test("a server without address translation says what a gateway is worth there, once", async () => {
+    await make(GATEWAYS, "told", {});
+    const body = { metadata: { name: "asks" }, spec: { network: { egress: { mode: "dedicated", gateway: "told" } } } };
+    const made = await platform.call("POST", "/sandboxes", { body });
+    assert.match(
+      made.headers.get("warning") ?? "",
+      /no address translation \(nft\): only connections through the proxy/,
+    );
+    const again = await platform.call("PUT", "/sandboxes/asks", { body });
+    assert.deepEqual([again.status, again.headers.get("warning")], [200, null]);
+  });
+
+  test("a policy takes 10,000 domains, judges each by itself, and refuses one more with the field", async () => {
+    const domains = Array.from({ length: 10_000 }, (_, n) => (n % 2 ? `host-${n}.test` : `*.zone-${n}.test`));
+    const body = (allowedDomains: string[]) => ({
+      body: { metadata: { name: "many" }, spec: { type: "network", network: { proxy: { allowedDomains } } } },
+    });
+    const refused = await platform.call("POST", "/policies", body([...domains, "one.more.test"]));
+    assert.equal(refused.status, 400);
+    assert.match(refused.body.message, /^spec\.network\.proxy\.allowedDomains: /);
+    const bad = await platform.call("POST", "/policies", body([...domains.slice(1), "not a host"]));
+    assert.equal(bad.status, 400);
+    assert.match(bad.body.message, /^spec\.network\.proxy\.allowedDomains\[9999\]: /);
+    assert.equal((await platform.call("GET", "/policies/many")).status, 404, "nothing half-applied");
+    assert.equal((await platform.call("POST", "/policies", body(domains))).status, 200);
+    const { uid } = (await make("/sandboxes", "listed", {})).metadata;
+    rules.own({ uid });
+    const { policy } = await rules.of(uid);
+    const isAllowed = (text: string): boolean => policy.judgeName(parseHost(text) ?? assert.fail(text)).allowed;
+    for (const domain of domains) {
+      const name = domain.replace("*", "www");
+      assert.ok(isAllowed(name), name);
+      assert.ok(!isAllowed(`x${domain.replace("*.", "")}`), "a name that only ends alike");
+    }
+    await platform.call("DELETE", "/policies/many");
   });
 
   test("an address that a probe does not see is FAILED, and nothing leaves from it", async (t) => {

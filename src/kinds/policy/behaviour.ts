@@ -3,7 +3,7 @@ import type { NetworkRules } from "../../lib/network/egress/outbound-policy.ts";
 import { type Behaviour, implement, workspaceOf } from "../port.ts";
 import { idleRules } from "../workload/idle-rules.ts";
 import { requireNetworkRules } from "../workload/network.ts";
-import { policy } from "./kind.ts";
+import { appliesTo, policy } from "./kind.ts";
 import { policyUsages } from "./operations.ts";
 
 /** Kinds that may name a policy, keyed by their plural. */
@@ -24,6 +24,18 @@ const CONTENT_OF = {
   isolation: "isolation",
 } as const;
 
+interface Gathered {
+  /** How many resources name a policy: name of the policy → kind → count. */
+  naming: Map<string, Record<string, number>>;
+  /** How many resources the workspace has: kind → status → count. Null where no policy is for all workloads. */
+  all: Map<string, Record<string, number>> | null;
+}
+
+/** Policies of these types hold for every workload of the workspace, whether a workload names them or not. */
+const isForAll = ({ type }: Record<string, unknown>): boolean => type === "network" || type === "isolation";
+
+const sumOf = (counts: Record<string, number>): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
+
 export const policyBehaviour: Behaviour = {
   kind: policy,
   prepare({ spec }, { call }) {
@@ -35,13 +47,20 @@ export const policyBehaviour: Behaviour = {
     requireNetworkRules(spec.network as NetworkRules);
     for (const text of idleRules(spec.network as NetworkRules)) call.warn(text);
   },
-  async gather(resources, { deps }) {
+  async gather(resources, { deps: { store } }): Promise<Gathered> {
     const names = resources.map(({ name }) => name);
-    return deps.store.links.countsOf(resources[0]?.workspace ?? "", policy.name, names);
+    const workspace = resources[0]?.workspace ?? "";
+    const naming = await store.links.countsOf(workspace, policy.name, names);
+    const all = resources.some(({ spec }) => isForAll(spec)) ? await store.resources.statusCountsIn(workspace) : null;
+    return { naming, all };
   },
-  present(wire, { name }, { gathered }) {
-    const counts = (gathered as Map<string, Record<string, number>>).get(name) ?? {};
-    wire.usage = Object.fromEntries(Object.entries(USER_KINDS).map(([word, kind]) => [word, counts[kind] ?? 0]));
+  present(wire, { name, spec }, { gathered }) {
+    const { naming, all } = gathered as Gathered;
+    const countOf = (kind: string): number =>
+      all && isForAll(spec)
+        ? Number(kind !== "model" && appliesTo(spec, kind)) * sumOf(all.get(kind) ?? {})
+        : (naming.get(name)?.[kind] ?? 0);
+    wire.usage = Object.fromEntries(Object.entries(USER_KINDS).map(([word, kind]) => [word, countOf(kind)]));
   },
   handlers: [
     implement(policyUsages, async (call, { store }) => {

@@ -4,6 +4,7 @@ import { isOffered, parseRoute } from "../../lib/network/egress/operator-network
 import { RuleProblem } from "../../lib/network/egress/rule-problem.ts";
 import type { VpcRoute } from "../../lib/network/egress/workload-vpc.ts";
 import { type Behaviour, type Input, type PrepareContext, workspaceOf } from "../port.ts";
+import { warnWithoutNat } from "../workload/without-nat.ts";
 import { vpc } from "./kind.ts";
 import { MEMBER_KINDS } from "./members.ts";
 
@@ -49,13 +50,10 @@ function understood(cidr: string, path: string): VpcRoute {
 }
 
 /** Without a network of its own a workload has nothing but the egress proxy. */
-async function tellOfProxy({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
+async function tellOfProxy({ spec }: Input, context: PrepareContext): Promise<void> {
+  const { current } = context;
   const { internal, routes } = spec as { internal?: boolean; routes?: unknown[] };
   const isSame = canonicalJson([internal, routes]) === canonicalJson([current?.spec.internal, current?.spec.routes]);
   if (isSame || (internal !== true && !routes?.length)) return;
-  const probe = await deps.here.driver.probe().catch(() => null);
-  if (probe && probe.outbound !== "nat")
-    call.warn(
-      "This server has no address translation (nft): members use the egress proxy, which takes HTTP and CONNECT. Raw TCP and UDP need address translation.",
-    );
+  await warnWithoutNat(context, "members use");
 }

@@ -13,6 +13,7 @@ import { vpc as vpcKind } from "../vpc/kind.ts";
 import { vpcNameOf } from "../vpc/members.ts";
 import { idleRules } from "./idle-rules.ts";
 import { networkOf } from "./network.ts";
+import { warnWithoutNat } from "./without-nat.ts";
 
 type Spec = Record<string, unknown>;
 
@@ -28,7 +29,8 @@ export const gatewayOf = (spec: Spec): string | undefined => egressOf(spec).gate
  * Requires that the named VPC and gateway exist, and warns about rules without an effect. Values that the workload already
  * has may be written back unchecked.
  */
-export async function requireNetwork({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
+export async function requireNetwork({ spec }: Input, context: PrepareContext): Promise<void> {
+  const { call, current, deps } = context;
   const workspace = workspaceOf(call).name;
   const name = vpcNameOf(spec);
   const gateway = gatewayOf(spec);
@@ -48,6 +50,10 @@ export async function requireNetwork({ spec }: Input, { call, current, deps }: P
   const scope = { workspace, kind: egressGateway.name, parent: network.uid };
   if (!(await deps.store.resources.get(scope, gateway)))
     throw invalidField("spec.network.egress.gateway", `there is no egress gateway '${gateway}' in the VPC '${name}'`);
+  await warnWithoutNat(
+    context,
+    "only connections through the proxy leave from the gateway's addresses. A workload has",
+  );
 }
 
 /** The addresses that a workload on this node leaves from; null for a workload without a gateway. */

@@ -6,7 +6,8 @@
  *
  * The server keeps no state about it: a workload's interface lives and dies with its network namespace.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
+import { InterfaceCounters } from "./interface-counters.ts";
 import { type NameServer, type NameServerOptions, startNameServer } from "./name-server.ts";
 import { AddressBlock, chooseBlock, IPV4_PREFIX, IPV6_PREFIX } from "./nat-addresses.ts";
 import { NatFilter } from "./nat-filter.ts";
@@ -91,6 +92,7 @@ const judging = (guard: NatGuard): NameServerOptions => ({
 function natOn(name: string, bridge: string, block: AddressBlock, running: Running): Nat {
   const { names, guard, filter, ports, shaper } = running;
   const { gateway } = block;
+  const counters = new InterfaceCounters();
   const link = (slot: number): string => `${linkOf(name)}${slot}`;
   /** Neighbours that nobody has to ask for, and that no answer changes. */
   const pin = (address: string, mac: string, device: string): string =>
@@ -142,11 +144,9 @@ function natOn(name: string, bridge: string, block: AddressBlock, running: Runni
       shaper.attached(own);
     },
     traffic(slot) {
-      const table = readFileSync("/proc/net/dev", "utf8");
-      const line = table.split("\n").find((each) => each.trimStart().startsWith(`${link(slot)}:`)) ?? "";
-      const [, received = 0, , , , , , , , sent = 0] = line.trim().split(/[\s:]+/);
+      const { sentBytes, receivedBytes } = counters.of(link(slot));
       // Bytes that the workload sends are received by the host's end.
-      return { sentBytes: Number(received), receivedBytes: Number(sent) };
+      return { sentBytes: receivedBytes, receivedBytes: sentBytes };
     },
     async stop(forget) {
       await names.stop();
