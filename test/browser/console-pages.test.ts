@@ -1,12 +1,16 @@
 /** Pages of the console that only some kinds have: ports with a frame, domains, volumes, requests of a model, usage. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { linkSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Page } from "playwright-core";
+import { SANDBOX_FILES } from "../../src/contract/sandbox-wire.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { skip as noDaemon, startSandboxd } from "../sandboxd-harness.ts";
 import { type ChattyAgent, startChattyAgent } from "./chatty-agent.ts";
 import { openChromium } from "./chromium.ts";
 import { heading, look, visitConsole } from "./console-visit.ts";
@@ -235,4 +239,35 @@ describe("pages of the console", { skip: chromium.skip }, () => {
         (await platform.call("GET", path, { ...WORKSPACE, key })).status;
       assert.deepEqual([await status("/drives"), await status("/volumes")], [200, 403]);
     }));
+
+  test("terminals in tabs have shells of their own, which a reload finds again", { skip: noDaemon }, async () => {
+    await using daemon = await startSandboxd();
+    await make("/sandboxes", { metadata: { name: "tty" }, spec: { runtime: { image: IMAGE, memory: 256 } } });
+    // The fake machine has no daemon in its sandboxes: the API of this one is a real daemon's.
+    const { endpoint } =
+      [...machine.workloads.values()].findLast(({ spec }) => spec.exec === undefined)?.observed ?? {};
+    assert.ok(endpoint?.kind === "unix");
+    const api = join(endpoint.dir, SANDBOX_FILES.api);
+    rmSync(api);
+    linkSync(daemon.config.apiSocket, api);
+    await visit(async (page) => {
+      const shell = async (name: string, typed: string, told: string): Promise<void> => {
+        const terminal = page.getByRole("region", { name, exact: true });
+        await terminal.locator(".xterm-rows").getByText(/[#$]/).first().waitFor();
+        await terminal.getByRole("textbox").pressSequentially(typed);
+        await page.keyboard.press("Enter");
+        await terminal.getByText(told).first().waitFor();
+      };
+      await open(page, "sandboxes/tty?tab=terminal");
+      await shell("Terminal 1", "X=one; echo is-$X", "is-one");
+      await page.getByRole("button", { name: "New terminal" }).click();
+      await shell("Terminal 2", "echo has-$X-none", "has--none");
+      await look(page);
+      await page.reload();
+      await page.getByRole("button", { name: "Terminal 1", exact: true }).click();
+      await shell("Terminal 1", "echo still-$X", "still-one");
+      await page.getByRole("button", { name: "Close terminal 1" }).click();
+      await page.getByRole("region", { name: "Terminal 1", exact: true }).getByText("has--none").first().waitFor();
+    });
+  });
 });

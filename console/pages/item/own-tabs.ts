@@ -33,7 +33,7 @@ export const OWN_TABS: Readonly<Record<string, readonly OwnTab[]>> = {
     {
       id: "terminal",
       title: "Terminal",
-      Page: lazy(async () => (await import("../sandbox/terminal.tsx")).TerminalTab),
+      Page: lazy(async () => (await import("../sandbox/terminal-tabs.tsx")).TerminalTab),
     },
     { id: "files", title: "Files", Page: lazy(async () => (await import("../sandbox/files.tsx")).FilesTab) },
     {

@@ -10,13 +10,29 @@ import { styleNonce } from "../../lib/settings.ts";
 const AGAIN_MIN_MS = 300;
 const AGAIN_MAX_MS = 10_000;
 
-export function TerminalTab({ workload }: { workload: Workload }) {
-  const place = useRef<HTMLDivElement>(null);
-  useEffect(() => (place.current ? attach(place.current, workload) : undefined), []);
-  return <div class="tty" ref={place} />;
+export interface ShellProps {
+  workload: Workload;
+  sessionId: string;
+  label: string;
+  isShown: boolean;
 }
 
-function attach(place: HTMLElement, workload: Workload): () => void {
+export function Shell({ workload, sessionId, label, isShown }: ShellProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const focus = useRef<(() => void) | null>(null);
+  useEffect(() => {
+    if (!place.current) return;
+    const attached = attach(place.current, workload, sessionId);
+    focus.current = attached.focus;
+    return attached.close;
+  }, []);
+  useEffect(() => {
+    if (isShown) focus.current?.();
+  }, [isShown]);
+  return <section class="tty" aria-label={label} hidden={!isShown} ref={place} />;
+}
+
+function attach(place: HTMLElement, workload: Workload, sessionId: string): { focus(): void; close(): void } {
   const terminal = new Terminal({
     cursorBlink: true,
     fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"),
@@ -27,20 +43,25 @@ function attach(place: HTMLElement, workload: Workload): () => void {
   const fit = new FitAddon();
   terminal.loadAddon(fit);
   openWithNonce(terminal, place);
-  fit.fit();
-  terminal.focus();
-  const line = connect(workload, terminal);
-  const sizes = new ResizeObserver(() => fit.fit());
+  // A terminal that is not shown has no size; it keeps the one that it had.
+  const resize = (): void => {
+    if (!place.hidden) fit.fit();
+  };
+  resize();
+  const line = connect(workload, terminal, sessionId);
+  const sizes = new ResizeObserver(resize);
   sizes.observe(place);
-  return () => {
-    sizes.disconnect();
-    line.close();
-    terminal.dispose();
+  return {
+    focus: () => terminal.focus(),
+    close() {
+      sizes.disconnect();
+      line.close();
+      terminal.dispose();
+    },
   };
 }
 
-function connect(workload: Workload, terminal: Terminal): { close(): void } {
-  const sessionId = `console-${crypto.randomUUID()}`;
+function connect(workload: Workload, terminal: Terminal, sessionId: string): { close(): void } {
   let [socket, isClosed, waitMs] = [null as WebSocket | null, false, AGAIN_MIN_MS];
   const send = (frame: object): void => {
     if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(frame));
