@@ -5,6 +5,8 @@ import type { Store } from "../store/store.ts";
 /** A key has up to 1,024 bytes. */
 const TARGET_LENGTH_MAX = 300;
 
+const KEY = "key:";
+
 export function createS3Audit(store: Store) {
   return async ({ action, session, bucket, key, status, address, requestId }: S3Event): Promise<void> => {
     const { workspace, holder } = session;
@@ -13,7 +15,7 @@ export function createS3Audit(store: Store) {
       actorType: holder.subjectType,
       actorName: await nameOf(holder, store),
       authMethod: "s3_session",
-      keyId: null,
+      keyId: holder.right?.startsWith(KEY) ? holder.right.slice(KEY.length) : null,
       action,
       target: [bucket, ...(key === undefined ? [] : [key])].join("/").slice(0, TARGET_LENGTH_MAX),
       accountId: (await store.workspaces.get(workspace))?.accountId ?? null,

@@ -45,6 +45,8 @@ export interface OpenedDrive {
 export interface S3Holder {
   subject: string;
   subjectType: string;
+  /** The right that the credentials were made with, such as `key:ID`; null for a person's own. */
+  right: string | null;
 }
 
 /** A change of a drive, or credentials that were given out, for the audit log. */

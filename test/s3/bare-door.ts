@@ -19,7 +19,7 @@ export function openBareDoor(
         ? {
             secretAccessKey: "secret",
             workspace: "main",
-            holder: { subject: "somebody", subjectType: "user" },
+            holder: { subject: "somebody", subjectType: "user", right: null },
             opened:
               name === BARE_BUCKET
                 ? { access: { canWrite: true, floor: [] }, bucket, drive: "drive", node: null }

@@ -108,6 +108,7 @@ describe("S3 keys of service accounts", () => {
     await put(clientOf(made), "open", "told");
     const { body } = await call("GET", "/audit?action=s3PutObject");
     assert.match(JSON.stringify(body), new RegExp(`${clientId}.*open/told|open/told.*${clientId}`));
+    assert.ok(JSON.stringify(body).includes(made.id), "and the key");
   });
 });
 
