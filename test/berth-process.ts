@@ -5,6 +5,7 @@
  *   const ended = await server.stop("SIGTERM");
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closeAtEnd } from "./closing.ts";
 
@@ -39,7 +40,7 @@ export interface Spawned {
 /** Only what a process needs: the variables of whoever runs the tests must not reach it. */
 const cleanEnv = (extra: Record<string, string> = {}): Record<string, string> => ({
   PATH: process.env.PATH ?? "",
-  HOME: "/nonexistent",
+  HOME: join(tmpdir(), "berth-no-home"), // programs that berth starts, such as npm, may make it
   TZ: "UTC",
   ...extra,
 });
