@@ -325,6 +325,8 @@ export interface GatewayErrorOptions {
   headers?: Record<string, string>;
   /** Only for POLICY_VIOLATION, whose status the policy decides. */
   status?: number;
+  /** Replaces what the table says to do, where a cause of the same code has a place of its own. */
+  action?: string;
 }
 
 export interface GatewayErrorBody {
@@ -346,6 +348,7 @@ export class GatewayError extends Error {
   readonly status: number;
   readonly detail: Record<string, unknown> | undefined;
   readonly insight: string | undefined;
+  readonly action: string;
   readonly headers: Record<string, string> | undefined;
 
   /** Default message: the one in the table. */
@@ -356,14 +359,16 @@ export class GatewayError extends Error {
     this.status = options.status ?? GATEWAY_ERRORS[code].status;
     this.detail = options.detail;
     this.insight = options.insight;
+    this.action = options.action ?? GATEWAY_ERRORS[code].action;
     this.headers = options.headers;
   }
 
   /** This error as shown to a caller who may read the workload's logs. */
   opened(): GatewayError {
-    const { code, status, detail, headers, insight } = this;
+    const { code, status, action, detail, headers, insight } = this;
     return new GatewayError(code, insight, {
       status,
+      action,
       cause: this.cause,
       ...(detail && { detail }),
       ...(headers && { headers }),
@@ -375,7 +380,7 @@ export class GatewayError extends Error {
     const row = GATEWAY_ERRORS[this.code];
     return {
       error: {
-        action: row.action,
+        action: this.action,
         code: this.code,
         do_not: row.doNot,
         docs_url: `${docsBase}#${this.code.toLowerCase()}`,

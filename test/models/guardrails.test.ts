@@ -112,7 +112,9 @@ test("what cannot be redacted is refused and goes nowhere; images pass as they a
   for (const [body, path, type] of refusals) {
     const answer = await post(gateway, body, path, type);
     assert.equal(answer.status, 403, path);
-    assert.match(await answer.text(), /POLICY_VIOLATION.*spec\.guardrails/s);
+    const { error } = JSON.parse(await answer.text()) as { error: { code: string; message: string; action: string } };
+    assert.equal(error.code, "POLICY_VIOLATION");
+    for (const text of [error.message, error.action]) assert.match(text, /spec\.guardrails/);
   }
   assert.equal(up.requests.length, 0);
   const image = `data:image/png;base64,${Buffer.alloc(6_000_000, "4111").toString("base64")}`;

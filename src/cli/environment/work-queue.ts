@@ -51,10 +51,16 @@ export function createWorkQueue(
       ...(body ? { body: JSON.stringify(body) } : {}),
       redirect: "error",
       signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]),
+    }).catch((error: unknown) => {
+      throw signal.aborted ? error : unreachable(url, error);
     });
     const text = (await response.text()).slice(0, ANSWER_CHARS_MAX);
     if (response.ok) return text === "" ? null : JSON.parse(text);
-    throw new ApiError({ status: response.status, code: "environment", message: `the queue answered: ${text}` });
+    throw new ApiError({
+      status: response.status,
+      code: "environment",
+      message: `the queue answered ${response.status}: ${text}`,
+    });
   };
   /** Repeats while the queue does not answer; a refusal of the key or the environment ends the worker. */
   const poll = async (signal: AbortSignal): Promise<unknown> => {
@@ -63,7 +69,7 @@ export function createWorkQueue(
         return await call("GET", `/poll?block_ms=${BLOCK_MS}`, signal);
       } catch (error) {
         if (signal.aborted || isFinal(error)) throw error;
-        note(`the queue does not answer (${(error as Error).message}); next try in ${waitMs / 1000} s`);
+        note(`${(error as Error).message}; next try in ${waitMs / 1000} s`);
         await pause(waitMs, undefined, { signal });
       }
     }
@@ -88,6 +94,16 @@ export function createWorkQueue(
       });
     },
   };
+}
+
+/** The message of a failed fetch says only that it failed; its cause says why. */
+function unreachable(url: string, error: unknown): Error {
+  const { cause, message } = error as { cause?: { code?: string; message?: string }; message: string };
+  // Without a name and a password that the address may have.
+  const origin = URL.canParse(url) ? new URL(url).origin : url;
+  return new Error(`the queue at ${origin} does not answer (${cause?.code ?? cause?.message ?? message})`, {
+    cause: error,
+  });
 }
 
 const isFinal = (error: unknown): boolean =>

@@ -1,11 +1,12 @@
 /** What happens to an answer that is redacted, behind the pipe that writes it in the caller's API. */
-import { GatewayError } from "../../contract/gateway-errors.ts";
+import type { GatewayError } from "../../contract/gateway-errors.ts";
 import { formatSseEvent, parseSseEvent, SseSplitter } from "../../lib/network/sse.ts";
 import type { BodyPipe } from "../body-pipes.ts";
 import { deltasOf, endsTexts } from "./delta-text.ts";
 import { HeldText } from "./held-text.ts";
 import type { Pattern } from "./patterns.ts";
 import { isBlobText, redactJson, redactText } from "./redaction.ts";
+import { guardrailRefusal } from "./refusal.ts";
 import { dropSpelledTokens, eachBranch, isBranch } from "./spelled-tokens.ts";
 
 /** Answers that guardrails look at are held in memory; a longer one is refused. */
@@ -19,16 +20,12 @@ const TEXTS_MAX = 256;
 const EVENT_MAX_BYTES = 1024 * 1024;
 
 export const tooLong = (): GatewayError =>
-  new GatewayError(
-    "POLICY_VIOLATION",
+  guardrailRefusal(
     `spec.guardrails of the model refuses the answer: it is longer than ${HELD_ANSWER_MAX_BYTES} bytes.`,
   );
 
 const notJson = (): GatewayError =>
-  new GatewayError(
-    "POLICY_VIOLATION",
-    "spec.guardrails of the model refuses the answer: only JSON and streams of it can be looked at.",
-  );
+  guardrailRefusal("spec.guardrails of the model refuses the answer: only JSON and streams of it can be looked at.");
 
 /** An answer that guardrails cannot look at. */
 export const refusedPipe: BodyPipe = {

@@ -11,6 +11,7 @@ import { at, isRecord } from "../../lib/untrusted-json.ts";
 import { type ClientCall, withBody } from "../client-call.ts";
 import type { Pattern } from "./patterns.ts";
 import { answerPatternsOf, redact } from "./redaction.ts";
+import { guardrailRefusal } from "./refusal.ts";
 import { askWebhook, type WebhookContext, type WebhookDeps } from "./webhook.ts";
 
 export interface GuardedCall {
@@ -101,7 +102,7 @@ const hooksOf = (rules: readonly GuardrailRules[], event: GuardrailEvent): Guard
   rules.flatMap(({ webhook }) => (webhook && (webhook.events ?? GUARDRAIL_EVENTS).includes(event) ? [webhook] : []));
 
 const refused = (what: string, why: string): GatewayError =>
-  new GatewayError("POLICY_VIOLATION", `spec.guardrails of the model refuses the ${what}: ${why}.`);
+  guardrailRefusal(`spec.guardrails of the model refuses the ${what}: ${why}.`);
 
 /** Undefined when the text is not JSON. */
 function parsed(text: Buffer | string): unknown {

@@ -8,6 +8,7 @@ import type { GuardrailRules } from "../../contract/model-guardrails.ts";
 import { type ClientCall, withBody } from "../client-call.ts";
 import { eachString } from "../json-members.ts";
 import { PATTERNS, type Pattern, type Replaced, replacing } from "./patterns.ts";
+import { guardrailRefusal } from "./refusal.ts";
 
 /** Text that is searched. The search holds up all other requests: 2 MB take 0.03 s, or 0.4 s when made to be slow. */
 const SEARCHED_MAX_BYTES = 2 * 1024 * 1024;
@@ -51,8 +52,7 @@ export function redactJson(body: Buffer, patterns: readonly Pattern[]): { body: 
   return { body: count === 0 ? body : Buffer.concat([...parts, body.subarray(kept)]), count };
 }
 
-const refused = (why: string): GatewayError =>
-  new GatewayError("POLICY_VIOLATION", `spec.guardrails of the model refuses this: ${why}.`);
+const refused = (why: string): GatewayError => guardrailRefusal(`spec.guardrails of the model refuses this: ${why}.`);
 
 function textOf(body: Buffer, start: number, end: number): string {
   const raw = body.toString("utf8", start, end);

@@ -14,6 +14,7 @@ import { signWebhook } from "../../lib/network/webhook-signature.ts";
 import { printable } from "../../lib/printable.ts";
 import { type Clock, toIso } from "../../lib/time/clock.ts";
 import type { Subject } from "../model-records.ts";
+import { guardrailRefusal } from "./refusal.ts";
 
 export interface WebhookDeps {
   outbound: Pick<Outbound, "request">;
@@ -59,8 +60,7 @@ export async function askWebhook(hook: GuardrailWebhook, asked: WebhookQuestion,
   // Whatever `onFailure` says: whoever wrote this text would decide that the webhook is not asked.
   const body = bodyOf(asked, toIso(deps.clock.now()));
   if (body === null)
-    throw new GatewayError(
-      "POLICY_VIOLATION",
+    throw guardrailRefusal(
       `spec.guardrails of the model refuses the ${what}: with over ${QUESTION_MAX_BYTES} bytes, or nested too deeply, it cannot be shown to the webhook.`,
     );
   let answer: Verdict;
@@ -78,7 +78,7 @@ export async function askWebhook(hook: GuardrailWebhook, asked: WebhookQuestion,
   }
   if (answer.action === "allow") return null;
   if (answer.action === "replace") return answer.value;
-  throw new GatewayError("POLICY_VIOLATION", `The guardrail of the model refused the ${what}${told(answer.message)}`);
+  throw guardrailRefusal(`The guardrail of the model refused the ${what}${told(answer.message)}`);
 }
 
 const told = (message: string | undefined): string =>

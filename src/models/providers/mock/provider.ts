@@ -25,8 +25,12 @@ export const mock: ProviderDeclaration = {
   local: answerMock,
 };
 
+const KEPT_THINGS = /\/(?:files|uploads|batches)(?:\/|$)/i;
+
 export function answerMock(request: LocalRequest): LocalAnswer {
-  const dialect = dialectOf(request.path.split("?")[0] ?? "");
+  const path = request.path.split("?")[0] ?? "";
+  const dialect = dialectOf(path);
+  if (KEPT_THINGS.test(path)) return failure(404, "The development provider (`mock`) has no files and batches.");
   const body = parse(request.body);
   if (request.method !== "POST" || !body)
     return failure(400, "The development provider takes a POST with a JSON object.");
@@ -38,7 +42,6 @@ export function answerMock(request: LocalRequest): LocalAnswer {
     body,
   };
   if (dialect.name === "openai-embeddings") return embeddingsAnswer(context);
-  const path = request.path.split("?")[0] ?? "";
   if (path.endsWith("/images/generations")) return imagesAnswer(context);
   if (dialect.name === "openai-chat") return chatAnswer(replyTo(fromChat(body)), context);
   return failure(404, `The development provider does not know ${request.path}.`);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromChat } from "./conversation.ts";
+import { answerMock } from "./provider.ts";
 import { replyTo } from "./reply.ts";
 import { sampleOf } from "./schema-sample.ts";
 
@@ -55,4 +56,18 @@ test("a sample follows its schema", () => {
   const endless: Record<string, unknown> = { type: "object", required: ["next"] };
   endless.properties = { next: endless };
   assert.ok(JSON.stringify(sampleOf(endless, "t")).length < 200);
+});
+
+test("it says that it has no files and batches, whatever is asked of them", () => {
+  const asked = { body: Buffer.from("--b\r\n"), nowMs: 0 };
+  for (const [method, path] of [
+    ["POST", "/v1/files"],
+    ["GET", "/v1/files/file_1/content"],
+    ["GET", "/v1/batches?limit=2"],
+    ["POST", "/v1/batches"],
+  ] as const) {
+    const { status, chunks } = answerMock({ ...asked, method, path });
+    assert.deepEqual([status, /has no files and batches/.test(chunks.join(""))], [404, true], path);
+  }
+  assert.equal(answerMock({ ...asked, method: "POST", path: "/v1/chat/completions" }).status, 400);
 });
