@@ -37,6 +37,27 @@ export const LISTS: Readonly<Record<string, RowsOf>> = {
   ],
 };
 
+/** Operations that answer with a page (`data`, `meta`), whose rows are shown as a table. */
+export const PAGES: Readonly<Record<string, RowsOf>> = {
+  modelRequests: (request) => [
+    {
+      TIME: memberAt(request, "time"),
+      ID: memberAt(request, "id"),
+      KEY: memberAt(request, "key.name") ?? memberAt(request, "key.id"),
+      INPUT: memberAt(request, "inputTokens"),
+      CACHED: memberAt(request, "cachedInputTokens"),
+      OUTPUT: memberAt(request, "outputTokens"),
+      // A cost of 0 says nothing where nobody knows a price.
+      COST: memberAt(request, "priced") === false ? undefined : memberAt(request, "cost"),
+      NOTE: notesOf(request, ["estimated", "cached"]),
+    },
+  ],
+};
+
+/** The names of the members that are true. */
+const notesOf = (record: unknown, members: readonly string[]): string =>
+  members.filter((member) => memberAt(record, member) === true).join(", ");
+
 /** `ghcr.io/acme/tool` for an image that workloads name by its reference, otherwise `sandbox/tool`. */
 function repositoryOf(image: unknown, tag: unknown): string {
   const type = memberAt(image, "metadata.resourceType");

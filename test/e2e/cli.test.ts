@@ -88,6 +88,14 @@ describe("resources", () => {
     assert.equal(found.name, "robot");
     assert.equal((await berth(`list service-account-keys ${clientId} -o json`)).code, 0);
     assert.equal((await berth("get service-account nobody")).code, 3);
+    const key = () => platform.call("POST", `/service_accounts/${clientId}/api_keys`, { body: { name: "uploads" } });
+    const keys = [(await key()).body.id, (await key()).body.id] as [string, string];
+    const unclear = await berth(`service-account-key delete ${clientId}/uploads`);
+    assert.notEqual(unclear.code, 0);
+    for (const id of keys) assert.ok(unclear.stderr.includes(id), unclear.stderr);
+    assert.equal((await berth(`service-account-key delete ${clientId}/${keys[0]}`)).code, 0);
+    assert.equal((await berth(`service-account-key delete ${clientId}/uploads`)).code, 0);
+    assert.equal((await berth(`service-account-key delete ${clientId}/uploads`)).code, 3);
     assert.equal((await berth(`delete service-account ${clientId}`)).code, 0);
   });
 

@@ -4,6 +4,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
+import { stripVTControlCharacters } from "node:util";
+import { runBerth } from "../berth-process.ts";
 import { makeServiceAccount, makeUser } from "../identities.ts";
 import { sendJson, startUpstream, type UpstreamServer } from "../models/upstream-server.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
@@ -77,6 +79,18 @@ test("by model, the costliest first, and in all what the providers said", async 
   assert.equal(body.summary.cost, cost);
   assert.deepEqual([unknown.cost, unknown.inputTokens > 0], [0, true]);
   assert.deepEqual(body.meta, { hasMore: false, nextCursor: "" });
+});
+
+test("the command line shows the requests as a table, and how to get more", async () => {
+  const env = { BERTH_URL: platform.url, BERTH_API_KEY: platform.apiKey, BERTH_WORKSPACE: "main" };
+  const { code, stdout, stderr } = await runBerth(["model", "requests", "priced", "--limit", "1"], { env });
+  assert.equal(code, 0, stderr);
+  const [titles = "", row = "", ...more] = stripVTControlCharacters(stdout).trimEnd().split("\n");
+  assert.deepEqual(titles.split(/ +/).filter(Boolean), "TIME ID KEY INPUT CACHED OUTPUT COST NOTE".split(" "));
+  assert.deepEqual([row.split(/ +/).slice(1, 3), more], [[lastId.priced, "second"], []]);
+  assert.match(stderr, /more: add --query cursor=\S/);
+  const larger = await platform.call("GET", "/models/priced/requests?limit=201", { workspace: "main" });
+  assert.equal(larger.status, 200);
 });
 
 test("request by request, the newest first, page by page, and of this model only", async () => {

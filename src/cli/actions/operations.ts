@@ -3,8 +3,10 @@ import type { Operation } from "../../contract/operation.ts";
 import { nearestWord } from "../../lib/nearest-word.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text, texts } from "../command.ts";
-import { parsePairs } from "../json-path.ts";
+import { memberAt, parsePairs } from "../json-path.ts";
+import { PAGES, type RowsOf } from "../lists.ts";
 import { paramsFrom } from "../nouns.ts";
+import { render } from "../output.ts";
 import { connect, positiveNumber, queryFrom, variablesOf } from "./call-input.ts";
 import { print } from "./show.ts";
 
@@ -52,7 +54,17 @@ async function send(operation: Operation, params: Record<string, string>, call: 
     ...(body === undefined ? {} : { body }),
   });
   if (answer === null) call.context.note("done");
+  else if (PAGES[operation.id] && (text(call.options.output) ?? "table") === "table")
+    await printPage(answer, PAGES[operation.id], call);
   else await print(call, null, Array.isArray(answer) ? "table" : "pretty", answer);
+}
+
+async function printPage(answer: unknown, rowsOf: RowsOf | undefined, call: Invocation): Promise<void> {
+  const rows = memberAt(answer, "data");
+  const [value, cursor] = [Array.isArray(rows) ? rows : [], memberAt(answer, "meta.nextCursor")];
+  if (value.length === 0) call.context.note("nothing");
+  else call.context.print(await render({ value, format: "table", rowsOf }, call.context));
+  if (typeof cursor === "string" && cursor !== "") call.context.note(`more: add --query cursor=${cursor}`);
 }
 
 /** Prints each event as a line of JSON, until the server ends the stream. */

@@ -9,6 +9,7 @@ import { nameOf } from "../table.ts";
 import { bodyFrom, connect, namePathOf, positiveNumber, queryFrom } from "./call-input.ts";
 import { type Change, finishChanges, reportChange } from "./changes.ts";
 import { confirmWorkspaces } from "./confirm-workspaces.ts";
+import { deleteNamed } from "./delete-named.ts";
 import { print, show } from "./show.ts";
 
 /** The server's largest page size. */
@@ -122,7 +123,8 @@ export async function remove(noun: Noun, paths: readonly string[], call: Invocat
   if (noun.name === "workspace" && !trial) await confirmWorkspaces(noun, inputs, client, call);
   for (const { path, params } of inputs) {
     const change = { kind: noun.name, name: path };
-    const work = client.call(acting, { params, query }).then(
+    const act = (found: Record<string, string>) => client.call(acting, { params: found, query });
+    const work = deleteNamed(noun, params, client, act).then(
       (): Change => ({ ...change, outcome: trial ? "would be deleted" : "deleted" }),
       (error: unknown): Change => ({ ...change, outcome: "failed", error }),
     );

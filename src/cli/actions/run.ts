@@ -8,6 +8,7 @@ import { resolveConnection } from "../connection.ts";
 import { EXIT } from "../failure.ts";
 import { memberAt } from "../json-path.ts";
 import { findNoun, type Noun, operationOf } from "../nouns.ts";
+import { writeAnswer } from "./answer-text.ts";
 import { connect } from "./call-input.ts";
 import { tellWhenInterrupted } from "./interrupted.ts";
 import { waitForExecution } from "./job-wait.ts";
@@ -41,10 +42,9 @@ export async function runWorkload(noun: Noun, name: string, call: Invocation): P
     for (const [key, value] of response.headers) context.note(`${key}: ${value}`);
   }
   const out = response.ok ? process.stdout : process.stderr;
-  for await (const chunk of response.body ?? [])
-    if (!out.write(chunk)) await new Promise((done) => out.once("drain", done));
+  await writeAnswer(response.body ?? [], out, !response.ok || out.isTTY);
   if (response.ok) return EXIT.ok;
-  context.note(`${options.include === true ? "" : "\n"}it answered ${response.status}`);
+  context.note(`it answered ${response.status}`);
   return EXIT.failure;
 }
 

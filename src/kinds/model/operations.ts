@@ -39,7 +39,7 @@ export const modelUsage = defineOperation({
       .int()
       .min(1)
       .default(USAGE_LIMIT_DEFAULT)
-      .describe(`At most ${USAGE_LIMIT_MAX}, default ${USAGE_LIMIT_DEFAULT}.`),
+      .describe(`At most ${USAGE_LIMIT_MAX}, more counts as that; default ${USAGE_LIMIT_DEFAULT}.`),
     cursor: z.string().optional().describe("From `meta.nextCursor` of the page before."),
   }),
   response: z.object({
@@ -80,7 +80,7 @@ export const modelRequests = defineOperation({
       .int()
       .min(1)
       .default(REQUESTS_DEFAULT)
-      .describe(`At most ${REQUESTS_MAX}, default ${REQUESTS_DEFAULT}.`),
+      .describe(`At most ${REQUESTS_MAX}, more counts as that; default ${REQUESTS_DEFAULT}.`),
     cursor: z.string().optional().describe("From `meta.nextCursor` of the page before."),
   }),
   response: z.object({

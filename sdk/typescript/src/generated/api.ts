@@ -1201,7 +1201,7 @@ export interface Api {
       groupBy?: string | undefined;
       /** Only this model. */
       model?: string | undefined;
-      /** At most 1000, default 100. */
+      /** At most 1000, more counts as that; default 100. */
       limit?: number | undefined;
       /** From `meta.nextCursor` of the page before. */
       cursor?: string | undefined;
@@ -1212,7 +1212,7 @@ export interface Api {
       startTime?: string | undefined;
       /** RFC 3339, UTC; exclusive. Default: now. */
       endTime?: string | undefined;
-      /** At most 200, default 50. */
+      /** At most 200, more counts as that; default 50. */
       limit?: number | undefined;
       /** From `meta.nextCursor` of the page before. */
       cursor?: string | undefined;
