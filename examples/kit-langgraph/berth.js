@@ -87,6 +87,12 @@ async function parsed(answer) {
   return text === "" ? null : JSON.parse(text);
 }
 
+/** The message with the next step, where there is one. */
+export const explained = (message) =>
+  message.includes(`Model ${MODEL} does not exist`)
+    ? `${message} Make a model called ${MODEL}, as docs/kits.md shows, or name another: MODEL=NAME berth deploy.`
+    : message;
+
 /** `answer({ messages, thread })` gets the conversation with the question as its last message, and returns a text. */
 export function serve(answer) {
   const server = createServer(async (request, response) => {
@@ -105,7 +111,7 @@ export function serve(answer) {
       send(200, { output });
     } catch (error) {
       console.error(error);
-      send(error instanceof SyntaxError ? 400 : 502, { error: error.message });
+      send(error instanceof SyntaxError ? 400 : 502, { error: explained(error.message) });
     }
   });
   server.listen(Number(PORT), HOST, () => console.log(`listening on http://${HOST}:${server.address().port}`));

@@ -95,6 +95,13 @@ def parsed(answer: httpx.Response):
     return answer.json() if answer.content else None
 
 
+def explained(message: str) -> str:
+    """The message with the next step, where there is one."""
+    if f"Model {MODEL} does not exist" not in message:
+        return message
+    return f"{message} Make a model called {MODEL}, as docs/kits.md shows, or name another: MODEL=NAME berth deploy."
+
+
 def serve(answer) -> None:
     """`await answer(messages, thread)` gets the conversation, the question last, and returns a text."""
     loop = asyncio.new_event_loop()
@@ -124,7 +131,7 @@ def serve(answer) -> None:
                 self.send(400, {"error": str(error)})
             except Exception as error:  # a failed turn must not end the server
                 self.log_error("%r", error)
-                self.send(502, {"error": str(error)})
+                self.send(502, {"error": explained(str(error))})
 
         def send(self, status, body):
             text = json.dumps(body).encode()

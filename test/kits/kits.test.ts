@@ -23,6 +23,16 @@ test("there is a kit for every framework of the documentation", () => {
   for (const kit of KITS) assert.ok(page.includes(`\`${kit}\``), `docs/kits.md does not name ${kit}`);
 });
 
+test("a kit whose model is missing says how to make it, and its page makes the model first", async () => {
+  const { explained } = (await import(`${join(EXAMPLES, "kit-vercel-ai")}/berth.js`)) as {
+    explained(message: string): string;
+  };
+  assert.match(explained("404 Model chat does not exist."), /Make a model called chat, .*docs\/kits\.md.*MODEL=NAME/);
+  assert.equal(explained("Model other does not exist."), "Model other does not exist.");
+  const page = readFileSync(join(import.meta.dirname, "../../docs/kits.md"), "utf8");
+  assert.match(page, /```sh\nberth apply[^`]*kind: Model\nmetadata: \{name: chat\}[^`]*berth new kit-/);
+});
+
 describe("kits", { skip: (!LONG && "npm run test:long has it") || machineSkip }, () => {
   const suite = deploySuite({ idle_after: "300", pool_size: "0" });
   const { berth, call, ask } = suite;

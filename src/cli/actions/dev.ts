@@ -3,12 +3,14 @@ import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { recipeFor } from "../../kinds/workload/start-command.ts";
+import { printable } from "../../lib/printable.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
 import { type Connection, resolveConnection } from "../connection.ts";
 import { watchFolder } from "../dev/folder-changes.ts";
-import { installEnv, localEnv, type Place } from "../dev/local-env.ts";
-import { type LocalProgram, startLocally } from "../dev/local-program.ts";
+import { installEnv, type Place } from "../dev/local-env.ts";
+import { startLocally } from "../dev/local-program.ts";
+import { LocalRuns } from "../dev/local-runs.ts";
 import { EXIT } from "../failure.ts";
 import { memberAt } from "../json-path.ts";
 import { findNoun, type Noun, operationOf } from "../nouns.ts";
@@ -104,42 +106,17 @@ const freePort = (port: number): Promise<number | null> =>
     });
   });
 
-/** Runs until Ctrl-C. A program that ended by itself is started again by the next change. */
+/** Runs until Ctrl-C. */
 async function runAndWatch(project: Project, line: string, place: Place, { context }: Invocation): Promise<number> {
-  const { dir, name } = project;
-  const url = `http://127.0.0.1:${place.port}`;
-  let program: LocalProgram | null = null;
-  let bearer = "";
-  let turn: Promise<void> = Promise.resolve();
-  const restart = (why: string): Promise<void> => {
-    turn = turn.then(async () => {
-      if (why !== "") context.note(why);
-      await program?.stop();
-      const env = await localEnv(project, place, context.env);
-      bearer = env.BL_API_KEY ?? "";
-      const started = startLocally({ line, folder: dir, env, port: place.port });
-      program = started;
-      void started.ended.then((end) => {
-        if (program === started) context.note(`${name} ${end}; it starts again when a file changes`);
-      });
-      if ((await started.ready) === "ready") context.print(`${name} answers at ${url}`);
-    });
-    return turn;
-  };
-  const watcher = watchFolder(dir, (path) => void restart(`${path} has changed`));
-  const renewal = setInterval(async () => {
-    const now = await place.connection.bearer().catch(() => bearer);
-    if (now !== bearer) void restart("the credentials were renewed");
-  }, CREDENTIALS_LOOK_MS);
+  const runs = new LocalRuns({ project, line, place, context });
+  const watcher = watchFolder(project.dir, (path) => void runs.restart(`${printable(path)} has changed: restarting`));
+  const renewal = setInterval(() => void runs.renew(), CREDENTIALS_LOOK_MS);
   try {
-    await Promise.race([interrupted(), restart("").then(() => new Promise(() => {}))]);
+    await Promise.race([interrupted(), runs.start().then(() => new Promise(() => {}))]);
   } finally {
     clearInterval(renewal);
     watcher.close();
-    await turn.catch(() => {});
-    const last = program as LocalProgram | null;
-    program = null;
-    await last?.stop();
+    await runs.stop();
   }
   return EXIT.ok;
 }

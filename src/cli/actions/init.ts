@@ -22,7 +22,10 @@ const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 export async function init(nouns: readonly Noun[], call: Invocation): Promise<undefined> {
   const { options } = call;
   const all = (await connect(call).call(operationOf(findNoun(nouns, "template"), "list"))) as Template[];
-  const given = all.find(({ name }) => name === text(options.template));
+  const asked = text(options.template);
+  const given = all.find(({ name }) => name === asked);
+  const names = all.map(({ name }) => name);
+  if (asked !== undefined && !given) refuse("template", asked, names);
   const types = [...new Set(all.map(({ type }) => type))];
   const type = given?.type ?? (await choose("What do you make?", "type", types, call));
   const fitting = all.filter((each) => each.type === type);

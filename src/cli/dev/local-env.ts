@@ -1,5 +1,5 @@
 /** The variables of a program that runs on this machine instead of on the platform: the same names, as docs/deploy.md lists them. */
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Connection } from "../connection.ts";
 import type { Env, Project } from "../project.ts";
 
@@ -14,10 +14,13 @@ type Shell = Readonly<Record<string, string | undefined>>;
 /** Not for the program: they configure this command. */
 const OWN_VARIABLES = /^(?:BERTH_.*|BL_API_KEY)$/;
 
+/** The folder of the Node that Berth brings along, which runs workloads; the shell's own may be older. */
+const BUNDLED_NODE = process.execPath.includes("/node_modules/") ? [dirname(process.execPath)] : [];
+
 /** The platform gives a workload credentials of its own; here the program uses those of the person who runs it. */
-export const localEnv = async (project: Project, place: Place, shell: Shell): Promise<Record<string, string>> => ({
+export const localEnv = (project: Project, place: Place, bearer: string, shell: Shell): Record<string, string> => ({
   ...installEnv(project, place, shell),
-  BL_API_KEY: await place.connection.bearer(),
+  BL_API_KEY: bearer,
 });
 
 /** For the installation: packages run scripts of their own then, which get no credentials. */
@@ -31,7 +34,7 @@ export function installEnv(
   return {
     ...(Object.fromEntries(inherited) as Record<string, string>),
     ...Object.fromEntries(own),
-    PATH: `${join(dir, "node_modules/.bin")}:${shell.PATH ?? ""}`,
+    PATH: [join(dir, "node_modules/.bin"), ...BUNDLED_NODE, shell.PATH ?? ""].join(":"),
     PYTHONPATH: join(dir, ".packages"),
     PYTHONUNBUFFERED: "1",
     HOST: "127.0.0.1",

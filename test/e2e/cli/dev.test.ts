@@ -95,6 +95,10 @@ test("init takes flags without a terminal, and says which one is missing", async
   assert.ok(existsSync(join(dir, "index.js")));
   const lacking = await runBerth(["init", "--template", "agent-echo"], { env });
   assert.deepEqual([lacking.code, /no terminal to ask for the name/.test(lacking.stderr)], [2, true], lacking.stderr);
+  await assert.rejects(
+    typed([], { template: "agent-ecko", name: "x" }),
+    /no template 'agent-ecko'\. Did you mean agent-echo\?/,
+  );
   const wrong = await runBerth(["init", "--template", "agent-echo", "--name", "../out"], { env });
   assert.deepEqual([wrong.code, /is not a name/.test(wrong.stderr)], [2, true], wrong.stderr);
 });
@@ -124,15 +128,16 @@ test("dev runs the code with the platform's variables, starts it again when it c
     await agent.printed(/changing ended with code 3; it starts again when a file changes/);
     write("changing", { "index.js": answers("three") });
     await agent.printed(/(?:answers at[\s\S]*){3}begins with three/);
-    assert.doesNotMatch(agent.stderr(), /node_modules.* has changed/);
+    assert.match(agent.stderr(), /^index\.js has changed: restarting$/m);
+    assert.doesNotMatch(agent.stderr(), /node_modules.* has changed|ended by SIGTERM/);
   }
 });
 
 test("an agent that runs here asks a model of the platform", async () => {
-  const made = await platform.call("POST", "/models", {
-    body: { metadata: { name: "chat" }, spec: { runtime: { type: "mock" } } },
-  });
-  assert.equal(made.status, 200, JSON.stringify(made.body));
+  const page = readFileSync(join(import.meta.dirname, "../../../docs/kits.md"), "utf8");
+  const input = /berth apply -f - <<'EOF'\n([\s\S]*?)EOF\n/.exec(page)?.[1] ?? "";
+  const made = await runBerth(["apply", "-f", "-"], { env, input });
+  assert.equal(made.code, 0, made.stderr);
   const dir = join(folder, "talks");
   await typed([], { template: "agent-chat", name: "talks", folder: dir });
   await using agent = await developing(dir);
