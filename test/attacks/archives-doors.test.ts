@@ -99,7 +99,11 @@ describe("doors for archives", { skip: machineSkip }, () => {
       gzipSync(tar([{ path: "big", content: Buffer.alloc(17 * 1024 * 1024).toString("latin1") }])),
       /too large/,
     ];
-    for (const [what, archive, reason] of [...hostileFiles, bomb]) {
+    // A volume takes links as they are; nothing is written through one.
+    const [link, ...others] = hostileFiles;
+    assert.ok(link);
+    const writtenThrough: typeof bomb = [link[0], link[1], /both a file and a folder/];
+    for (const [what, archive, reason] of [writtenThrough, ...others, bomb]) {
       const answer = await send(archive);
       assert.equal(answer.status, 400, what);
       assert.match(((await answer.json()) as { message: string }).message, reason, what);
