@@ -22,8 +22,8 @@ const MINUTE_MS = 60_000;
 const LIMITS = { testMs: 10 * MINUTE_MS, fileMs: 20 * MINUTE_MS, lingerMs: 2 * MINUTE_MS, graceMs: MINUTE_MS / 2 };
 const LONG_LIMITS = { testMs: 120 * MINUTE_MS, fileMs: 120 * MINUTE_MS, lingerMs: 5 * MINUTE_MS, graceMs: MINUTE_MS };
 const BROKEN_LIMITS = { ...LIMITS, lingerMs: MINUTE_MS / 2 };
-/** Processes at a time. CI has two cores; half of the time a file waits for processes, timers and the disk. */
-const LANES = 4;
+/** Processes at a time. CI has two cores, and a file waits for processes, timers and the disk meanwhile; four make waits of seconds too short. */
+const LANES = 3;
 
 /** Hundreds of processes load the same sources. */
 const PACKED = join(import.meta.dirname, "runner/use-pack.js");
