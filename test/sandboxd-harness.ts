@@ -261,5 +261,5 @@ async function stop(daemon: TestDaemon): Promise<void> {
     clearTimeout(timer);
   }
   daemon.process.stdio[(daemon.config.readyFd ?? 3) as 3]?.destroy();
-  rmSync(daemon.folder, { recursive: true, force: true });
+  rmSync(daemon.folder, { recursive: true, force: true, maxRetries: 10 });
 }
