@@ -40,7 +40,10 @@ describe("conformance through the gateway", { skip: machineSkip }, () => {
   async function conforms(path: string, revision: Revision, expected: keyof typeof EXPECTED): Promise<void> {
     const { url, apiKey } = suite.platform();
     await using relay = await relayTo(new URL(`${url}/main/${path}/mcp`), apiKey);
-    assertConforms(await conformance(relay.url, revision), EXPECTED[expected][revision]);
+    const look = async (): Promise<void> =>
+      assertConforms(await conformance(relay.url, revision), EXPECTED[expected][revision]);
+    // The package waits for frames for a moment only, which a busy machine may exceed. A real fault fails twice.
+    await look().catch(look);
   }
 
   for (const revision of REVISIONS) {
