@@ -1,4 +1,4 @@
-/** A node is lost and comes back: what it ran moves or waits, and nothing is made anew in silence. */
+/** A node is drained, lost and comes back: its workloads move or wait, and nothing is made anew in silence. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { testDatabases } from "./databases.ts";
 import { type FakeMachine, fakeDriver } from "./fake-driver.ts";
-import { startTestPlatform, type TestPlatform } from "./platform.ts";
+import { startTestPlatform, TEST_KEY, type TestPlatform } from "./platform.ts";
 import { AGENT_IMAGE, type AgentWorld, agentMachine, agentWorld, until } from "./triggers/agent-world.ts";
 
 const databases = await testDatabases();
@@ -20,7 +20,7 @@ interface Shown {
   events: { type: string; message: string }[];
 }
 
-describe("a lost node", { skip: postgres.skip }, () => {
+describe("a drained node, which is lost later", { skip: postgres.skip }, () => {
   const dataDir = mkdtempSync(join(tmpdir(), "berth-lost-"));
   let world: AgentWorld;
   /** The machine of the node that stays, and that of the node that is lost. */
@@ -66,12 +66,57 @@ describe("a lost node", { skip: postgres.skip }, () => {
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
   });
 
-  test("its workloads move or wait, and say so", async () => {
-    const make = async (path: string, name: string, spec: object): Promise<string> => {
-      const { status, body } = await (two ?? assert.fail()).call("POST", path, { body: { metadata: { name }, spec } });
-      assert.equal(status, 200, JSON.stringify(body));
-      return body.metadata.uid;
+  const make = async (path: string, name: string, spec: object): Promise<string> => {
+    const { status, body } = await (two ?? assert.fail()).call("POST", path, { body: { metadata: { name }, spec } });
+    assert.equal(status, 200, JSON.stringify(body));
+    return body.metadata.uid;
+  };
+
+  test("a drain moves an agent, whose last request ends where it began; sandboxes stay and are named", async (t) => {
+    const right = two ?? assert.fail();
+    const kept = await make("/sandboxes", "stays", { lifecycle: { onNodeLoss: "recreate" } });
+    await make("/agents", "served", { runtime: { image: AGENT_IMAGE, memory: 128, minScale: 1 } });
+    await until("the agent runs", async () => (await shown("/agents/served")).status === "DEPLOYED");
+    const [copy = ""] = [...goes.workloads.keys()].filter((uid) => uid !== kept);
+    world.gate.shut();
+    t.after(() => world.gate.open());
+    const ask = async (body: string): Promise<string> => {
+      const headers = { authorization: `Bearer ${TEST_KEY}` };
+      const answer = await fetch(`${right.url}/main/agents/served`, { method: "POST", headers, body });
+      return `${answer.status} ${await answer.text()}`;
     };
+    const early = ask("early");
+    await until("the request is with the agent", () => world.requests.some(({ body }) => body === "early"));
+
+    const drained = (await one.call("POST", "/nodes/right/drain")).body;
+    assert.deepEqual(
+      [drained.drained, drained.moves, drained.staysCount, drained.stays],
+      [true, 1, 1, [{ kind: "sandbox", workspace: "main", name: "stays" }]],
+    );
+    await until("the agent runs there", () => stays.workloads.size === 1);
+    assert.match(lastEvent(await shown("/agents/served"), "moved"), /Node right is drained. It goes on at node left/);
+    const notes = (): Promise<string[]> => one.app.store.records.list(`leftover/${drained.id}/`);
+    await until("the drained node has looked for leftovers", async () => (await notes()).length === 1);
+    assert.equal(goes.workloads.has(copy), true, "the copy has a request");
+    const late = ask("late");
+    const began: string[] = [];
+    goes.options.failCreate = ({ uid }) => void began.push(uid);
+    await make("/jobs", "work", { runtime: { image: AGENT_IMAGE, memory: 128, command: ["true"] } });
+    const { executionId } = (await right.call("POST", "/jobs/work/executions", { body: { tasks: [{}, {}, {}] } })).body;
+    const execution = `/jobs/work/executions/${executionId}`;
+    await until("tasks run", async () => (await right.call("GET", execution)).body.stats.success === 3);
+    assert.deepEqual(began, [], "a drained node starts no tasks");
+    world.gate.open();
+    assert.deepEqual(await Promise.all([early, late]), ["200 seen early", "200 seen late"]);
+    await until("the copy is ended", () => !goes.workloads.has(copy));
+    assert.equal(goes.workloads.has(kept), true);
+    assert.equal((await one.call("POST", "/nodes/right/undrain")).body.drained, false);
+    for (const path of ["/agents/served", "/sandboxes/stays", "/jobs/work"])
+      assert.equal((await one.call("DELETE", path)).status, 200);
+    await until("both machines are empty", () => stays.workloads.size + goes.workloads.size === 0);
+  });
+
+  test("workloads of a lost node move or wait, and say so", async () => {
     box.waits = await make("/sandboxes", "waits", {});
     box.leaves = await make("/sandboxes", "leaves", {});
     box.anew = await make("/sandboxes", "anew", { lifecycle: { onNodeLoss: "recreate" } });

@@ -182,7 +182,7 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"metricQuery","method":"GET","path":"/observability/metrics","summary":"Processor, memory, requests, latency and cold starts of a resource over time","scope":"workspaces:get","role":"member","kind":"metric"},
   {"id":"nodeList","method":"GET","path":"/nodes","summary":"List the servers of this platform","scope":"nodes:list","role":"admin","kind":"node"},
   {"id":"nodeGet","method":"GET","path":"/nodes/{node}","summary":"Read one node, by its id or its name","scope":"nodes:get","role":"admin","kind":"node"},
-  {"id":"nodeDrain","method":"POST","path":"/nodes/{node}/drain","summary":"Give a node no new workloads; those that it has stay","scope":"nodes:update","role":"admin","kind":"node"},
+  {"id":"nodeDrain","method":"POST","path":"/nodes/{node}/drain","summary":"Move workloads without files off a node and give it no new ones; sandboxes and volumes stay","scope":"nodes:update","role":"admin","kind":"node"},
   {"id":"nodeUndrain","method":"POST","path":"/nodes/{node}/undrain","summary":"Give a drained node new workloads again","scope":"nodes:update","role":"admin","kind":"node"},
   {"id":"nodeRemove","method":"DELETE","path":"/nodes/{node}","summary":"Remove a node that never returns","scope":"nodes:delete","role":"admin","kind":"node"},
   {"id":"nodeFindings","method":"GET","path":"/nodes/{node}/findings","summary":"Check what a server needs and finds on its machine, as `berth doctor` does","scope":"nodes:get","role":"admin","kind":"node"},

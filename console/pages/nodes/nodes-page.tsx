@@ -48,7 +48,11 @@ export function NodesPage({ workspace }: { workspace: string }) {
   const [removed, setRemoved] = useState<Node | null>(null);
   const drain = useAction(async ({ id, name, drained }: Node) => {
     await call({ method: "POST", path: `${PATH}/${id}/${drained ? "undrain" : "drain"}`, workspace });
-    say(drained ? `${name} gets new workloads again.` : `${name} gets no new workloads.`);
+    say(
+      drained
+        ? `${name} gets new workloads again.`
+        : `${name} hands its agents, functions, applications and jobs on; sandboxes stay.`,
+    );
     await queries.invalidateQueries({ queryKey: key });
   });
   return (

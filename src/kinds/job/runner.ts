@@ -6,6 +6,8 @@ import { need } from "../../node/capabilities/need.ts";
 import type { Observed } from "../../node/workload.ts";
 import type { ExecutionRow, TaskClaim, TaskOutcome } from "../../store/executions/execution.ts";
 import type { Resource } from "../../store/resources/resource.ts";
+import { leavesDrained } from "../node/drain.ts";
+import { targetFor } from "../node/move.ts";
 import type { Deps } from "../port.ts";
 import { stateOf } from "../workload/deploy-state.ts";
 import { scratchDisks, scratchOf, type TaskKind, taskKind, taskSpec } from "./task-spec.ts";
@@ -100,7 +102,7 @@ export function createTaskRunner(deps: Deps): NodeTaskRunner {
       const known = runnable.get(jobUid);
       if (known) return known.here;
       const job = await store.resources.getAcrossWorkspaces(jobUid);
-      const here = !job || deps.nodes.owns(job.node) || Object.keys(stateOf(job).revisions ?? {}).length === 0;
+      const here = !job || isRunHere(job, deps);
       runnable.set(jobUid, { here, untilMs: now + KIND_KEPT_MS });
       return here;
     },
@@ -126,6 +128,15 @@ export function createTaskRunner(deps: Deps): NodeTaskRunner {
       }
     },
   };
+}
+
+/** A drained node runs only tasks that have to be on it, as long as another node takes the others. */
+function isRunHere(job: Resource, deps: Deps): boolean {
+  const { nodes } = deps;
+  const isOwn = nodes.owns(job.node);
+  const isBound = job.node !== null && isOwn && !leavesDrained(job);
+  if (nodes.self.drained && !isBound && targetFor(job, deps) !== null) return false;
+  return isOwn || Object.keys(stateOf(job).revisions ?? {}).length === 0;
 }
 
 async function outcomeOf(ended: Observed | null, deps: Deps): Promise<TaskOutcome> {

@@ -8,7 +8,7 @@ import { snapshot } from "../snapshot/kind.ts";
 import { volumeSnapshot } from "../volume-snapshot/kind.ts";
 import { PLACED_KINDS } from "./adopt.ts";
 import { noteLeftovers } from "./leftovers.ts";
-import { move } from "./lost.ts";
+import { move } from "./move.ts";
 
 const PAGE = 500;
 /** Their files are lost with the node. */
@@ -23,7 +23,7 @@ export async function giveUp(node: NodeInfo, actor: string, deps: Platform): Pro
   const why = `Node ${node.name} was removed by ${actor}.`;
   for (let after = ""; ; ) {
     const page = await store.ownership.listOwned(node.id, PLACED_KINDS, after, PAGE);
-    for (const resource of page) if (!(await move(resource, why, deps))) await letGo(resource, why, deps);
+    for (const resource of page) if (!(await move(resource, { why }, deps))) await letGo(resource, why, deps);
     after = page.at(-1)?.uid ?? "";
     if (page.length < PAGE) break;
   }

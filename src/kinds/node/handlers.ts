@@ -4,6 +4,7 @@ import { toIso } from "../../lib/time/clock.ts";
 import type { NodeInfo } from "../../node/nodes.ts";
 import { type Call, type Implementation, implement, type Platform } from "../port.ts";
 import { PLACED_KINDS } from "./adopt.ts";
+import { departureFrom } from "./drain.ts";
 import { giveUp } from "./give-up.ts";
 import { nodeDrain, nodeFindings, nodeGet, nodeList, nodeRemove, type nodeShape, nodeUndrain } from "./operations.ts";
 
@@ -14,8 +15,11 @@ export const nodeHandlers: readonly Implementation[] = [
     return deps.nodes.list().map((node) => toWire(node, counts.get(node.id), deps));
   }),
   implement(nodeGet, async (call, deps) => shown(await find(call, deps), deps)),
-  implement(nodeDrain, (call, deps) => setDrained(call, true, deps)),
-  implement(nodeUndrain, (call, deps) => setDrained(call, false, deps)),
+  implement(nodeDrain, async (call, deps) => {
+    const node = await setDrained(call, true, deps);
+    return { ...(await shown(node, deps)), ...(await departureFrom(node, deps)) };
+  }),
+  implement(nodeUndrain, async (call, deps) => shown(await setDrained(call, false, deps), deps)),
   implement(nodeFindings, async (call, deps) => {
     const { id, name } = await find(call, deps);
     if (!deps.nodes.isLive(id))
@@ -58,10 +62,10 @@ async function find({ params }: Pick<Call, "params">, { nodes }: Platform): Prom
   return named[0];
 }
 
-async function setDrained(call: Pick<Call, "params">, drained: boolean, deps: Platform) {
+async function setDrained(call: Pick<Call, "params">, drained: boolean, deps: Platform): Promise<NodeInfo> {
   const { id } = await find(call, deps);
   await deps.store.nodes.setDrained(id, drained);
-  return shown(await find({ params: { node: id } }, deps), deps);
+  return find({ params: { node: id } }, deps);
 }
 
 const shown = async (node: NodeInfo, deps: Platform) =>

@@ -23,6 +23,16 @@ export const nodeShape = z.object({
   heartbeatAt: z.string(),
 });
 
+const drainShape = nodeShape.extend({
+  moves: z.int().describe("Agents, functions, applications and jobs that go on at other nodes from now on."),
+  stays: z
+    .array(z.object({ kind: z.string(), workspace: z.string(), name: z.string() }))
+    .describe(
+      "Resources that stay on the node, because their files are there or no other node takes them: the first 100.",
+    ),
+  staysCount: z.int().describe("How many resources stay."),
+});
+
 const common = { kind: "node", tenancy: "account", role: "admin" } as const;
 const ITEM = "/nodes/{node}";
 
@@ -53,9 +63,9 @@ export const nodeDrain = defineOperation({
   id: "nodeDrain",
   method: "POST",
   path: `${ITEM}/drain`,
-  summary: "Give a node no new workloads; those that it has stay",
+  summary: "Move workloads without files off a node and give it no new ones; sandboxes and volumes stay",
   scope: "nodes:update",
-  response: nodeShape,
+  response: drainShape,
 });
 
 export const nodeUndrain = defineOperation({

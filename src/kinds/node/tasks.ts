@@ -3,10 +3,12 @@ import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import { drive } from "../drive/kind.ts";
 import type { KindTask } from "../kind-task.ts";
 import type { Deps } from "../port.ts";
+import { emptyDrainedNodes } from "./drain.ts";
 import { endLeftovers } from "./leftovers.ts";
 import { settleLostNodes } from "./lost.ts";
 
 const LOST_MS = 5 * SECOND_MS;
+const DRAINED_MS = 5 * SECOND_MS;
 const LEFTOVERS_MS = 15 * SECOND_MS;
 const MEASURE_MS = 5 * MINUTE_MS;
 const PAGE = 500;
@@ -18,6 +20,7 @@ export const nodeTasks = (deps: Deps): KindTask[] =>
     ? []
     : [
         { name: "settle-lost-nodes", everyMs: LOST_MS, run: (signal) => settleLostNodes(deps, signal) },
+        { name: "empty-drained-nodes", everyMs: DRAINED_MS, run: (signal) => emptyDrainedNodes(deps, signal) },
         {
           name: `end-leftovers/${deps.settings.nodeId}`,
           everyMs: LEFTOVERS_MS,

@@ -67,7 +67,7 @@ export const BUILD_MAX_MS = 15 * MINUTE_MS;
 /** Minimum time that a build stays visible: some clients poll every three seconds and insist on seeing it. */
 const BUILD_VISIBLE_MS = 4500;
 /** How long a draining copy may finish its requests: the longest time that a request may take. */
-const DRAIN_MAX_MS = 15 * MINUTE_MS;
+export const DRAIN_MAX_MS = 15 * MINUTE_MS;
 /** Open requests per copy above which another copy is started. */
 const CONCURRENCY = 50;
 const SOON_MS = 50;

@@ -1957,9 +1957,9 @@ class AsyncApi:
         *,
         timeout: Optional[float] = None,
         idempotency_key: Optional[str] = None,
-    ) -> types.NodeRecord:
-        """Give a node no new workloads; those that it has stay. `POST /v0/nodes/{node}/drain`"""
-        return cast("types.NodeRecord", await self._caller.call("POST", f'/nodes/{segment("node", node)}/drain', timeout=timeout, idempotency_key=idempotency_key))
+    ) -> types.NodeDrainResult:
+        """Move workloads without files off a node and give it no new ones; sandboxes and volumes stay. `POST /v0/nodes/{node}/drain`"""
+        return cast("types.NodeDrainResult", await self._caller.call("POST", f'/nodes/{segment("node", node)}/drain', timeout=timeout, idempotency_key=idempotency_key))
 
     async def node_undrain(
         self,

@@ -1958,9 +1958,9 @@ class Api:
         *,
         timeout: Optional[float] = None,
         idempotency_key: Optional[str] = None,
-    ) -> types.NodeRecord:
-        """Give a node no new workloads; those that it has stay. `POST /v0/nodes/{node}/drain`"""
-        return cast("types.NodeRecord", self._caller.call("POST", f'/nodes/{segment("node", node)}/drain', timeout=timeout, idempotency_key=idempotency_key))
+    ) -> types.NodeDrainResult:
+        """Move workloads without files off a node and give it no new ones; sandboxes and volumes stay. `POST /v0/nodes/{node}/drain`"""
+        return cast("types.NodeDrainResult", self._caller.call("POST", f'/nodes/{segment("node", node)}/drain', timeout=timeout, idempotency_key=idempotency_key))
 
     def node_undrain(
         self,

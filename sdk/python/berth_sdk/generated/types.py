@@ -1696,6 +1696,42 @@ class ModelUsageResultSummary(TypedDict):
     cost: float
 
 
+class NodeDrainResult(TypedDict):
+    id: str
+    name: str
+    #: lost: not heard of for BERTH_NODE_LOST_AFTER seconds.
+    status: Literal["live", "lost"]
+    #: It gets no new workloads.
+    drained: bool
+    #: It is the server that answers this request.
+    isSelf: bool
+    #: Where other servers reach it.
+    address: NotRequired[str]
+    version: str
+    driver: str
+    capabilities: List[str]
+    cpus: float
+    memoryMb: float
+    #: Memory of the machine that is in use.
+    usedMb: float
+    #: How many resources of each kind it has.
+    resources: Dict[str, float]
+    startedAt: str
+    heartbeatAt: str
+    #: Agents, functions, applications and jobs that go on at other nodes from now on.
+    moves: float
+    #: Resources that stay on the node, because their files are there or no other node takes them: the first 100.
+    stays: List[NodeDrainResultStays]
+    #: How many resources stay.
+    staysCount: float
+
+
+class NodeDrainResultStays(TypedDict):
+    kind: str
+    workspace: str
+    name: str
+
+
 class NodeFindingsResult(TypedDict):
     #: What was looked at: disk, database, isolation …
     check: str

@@ -94,6 +94,7 @@ import type {
   ModelRequestsResult,
   ModelUpdate,
   ModelUsageResult,
+  NodeDrainResult,
   NodeFindingsResult,
   NodeRecord,
   OverviewRecord,
@@ -1309,8 +1310,8 @@ export interface Api {
   nodeList(input?: CallOptions): Promise<NodeRecord[]>;
   /** Read one node, by its id or its name. `GET /v0/nodes/{node}` */
   nodeGet(input: CallOptions & { params: { node: string } }): Promise<NodeRecord>;
-  /** Give a node no new workloads; those that it has stay. `POST /v0/nodes/{node}/drain` */
-  nodeDrain(input: CallOptions & { params: { node: string } }): Promise<NodeRecord>;
+  /** Move workloads without files off a node and give it no new ones; sandboxes and volumes stay. `POST /v0/nodes/{node}/drain` */
+  nodeDrain(input: CallOptions & { params: { node: string } }): Promise<NodeDrainResult>;
   /** Give a drained node new workloads again. `POST /v0/nodes/{node}/undrain` */
   nodeUndrain(input: CallOptions & { params: { node: string } }): Promise<NodeRecord>;
   /** Remove a node that never returns. `DELETE /v0/nodes/{node}` */

@@ -3523,6 +3523,41 @@ export interface ModelUsageResult {
   };
 }
 
+/** The answer of nodeDrain. */
+export interface NodeDrainResult {
+  id: string;
+  name: string;
+  /** lost: not heard of for BERTH_NODE_LOST_AFTER seconds. */
+  status: "live" | "lost";
+  /** It gets no new workloads. */
+  drained: boolean;
+  /** It is the server that answers this request. */
+  isSelf: boolean;
+  /** Where other servers reach it. */
+  address?: string | undefined;
+  version: string;
+  driver: string;
+  capabilities: string[];
+  cpus: number;
+  memoryMb: number;
+  /** Memory of the machine that is in use. */
+  usedMb: number;
+  /** How many resources of each kind it has. */
+  resources: Record<string, number>;
+  startedAt: string;
+  heartbeatAt: string;
+  /** Agents, functions, applications and jobs that go on at other nodes from now on. */
+  moves: number;
+  /** Resources that stay on the node, because their files are there or no other node takes them: the first 100. */
+  stays: {
+    kind: string;
+    workspace: string;
+    name: string;
+  }[];
+  /** How many resources stay. */
+  staysCount: number;
+}
+
 /** The answer of nodeFindings. */
 export interface NodeFindingsResult {
   /** What was looked at: disk, database, isolation … */
