@@ -12,6 +12,7 @@ import { joinNode } from "./composition/join-node.ts";
 import { startManagement } from "./composition/management.ts";
 import { type MachineOptions, startNode } from "./composition/node.ts";
 import { allLogsOf, findingsOf, startPeers } from "./composition/peers.ts";
+import type { createS3Door, S3Door } from "./composition/s3.ts";
 import { modelPrices, privateAddressesOf, settingsOf, usagePrices } from "./composition/settings.ts";
 import type { Start } from "./composition/start.ts";
 import { type Config, clientUrl } from "./config.ts";
@@ -22,6 +23,7 @@ import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
 import type { TakenPort } from "./lib/network/held-port.ts";
 import { createOutbound } from "./lib/network/outbound-http.ts";
+import { hasS3 } from "./lib/schemas/s3-settings.ts";
 import { type Clock, systemClock } from "./lib/time/clock.ts";
 import { createProviderPort } from "./models/provider-port.ts";
 import type { OnStop } from "./node/driver.ts";
@@ -94,17 +96,15 @@ export async function startApp(options: AppOptions): Promise<App> {
       (operation, request) => directCall(operation, request),
     );
     await startBackground(start, started, deps, inference.gateway);
-    const { edge, directCall } = await startManagement(start, foundation, identity, platform, inference, peers);
+    const s3 = hasS3(config) ? await openS3(start, identity, deps, peers ? inference.gateway : null) : null;
+    const { edge, directCall } = await startManagement(start, foundation, identity, platform, inference, peers, s3);
     if (options.requireMachine) await started.driver.opened();
     const listensAt = await edge.listen(options.port);
     settings.publicUrl = await clientUrl(config, Number(new URL(listensAt).port) || config.port);
     await inference.edges?.serve(edge);
     started.doors.open(edge);
     await peers?.open(edge);
-    if (config.s3_port !== undefined) {
-      const { startS3 } = await import("./composition/s3.ts"); // lazy: few servers have the door
-      await startS3(start, identity, deps);
-    }
+    await s3?.listen();
     return {
       ...{ listensAt, bootstrapped, store, rotateKey },
       url: settings.publicUrl,
@@ -140,6 +140,12 @@ export async function startApp(options: AppOptions): Promise<App> {
     await stack.stop();
     throw error;
   }
+}
+
+/** Loaded here, because few servers have the S3 door. */
+async function openS3(...parts: Parameters<typeof createS3Door>): Promise<S3Door> {
+  const { createS3Door } = await import("./composition/s3.ts");
+  return createS3Door(...parts);
 }
 
 /** Reads all that the operator wrote before anything is made: the first key is shown only by a start that succeeds. */

@@ -14,6 +14,8 @@ import { testDatabases } from "./databases.ts";
 import { openEvents } from "./events.ts";
 import { FakeMachine, fakeDriver } from "./fake-driver.ts";
 import { startTestPlatform, type TestPlatform } from "./platform.ts";
+import type { S3Keys } from "./s3/bucket.ts";
+import { presigned, sendRaw } from "./s3/signed-request.ts";
 import { until } from "./triggers/agent-world.ts";
 
 const databases = await testDatabases();
@@ -24,7 +26,11 @@ describe("two servers on one database", { skip: postgres.skip }, () => {
   const platforms: TestPlatform[] = [];
   before(async () => {
     const { databaseUrl } = await postgres.migrated();
-    const config = { secret_key: "one key for all servers of one database" };
+    const config = {
+      secret_key: "one key for all servers of one database",
+      domain: "berth.test",
+      public_url: "http://berth.test",
+    };
     platforms.push(
       ...(await Promise.all([startTestPlatform({ databaseUrl, config }), startTestPlatform({ databaseUrl, config })])),
     );
@@ -77,6 +83,28 @@ describe("two servers on one database", { skip: postgres.skip }, () => {
     const page = await one().call("GET", "/drives?limit=1&sort=name:asc");
     const next = await two().call("GET", `/drives?limit=1&sort=name:asc&cursor=${page.body.meta.nextCursor}`);
     assert.deepEqual([page.body.data[0].metadata.name, next.body.data[0].metadata.name], ["once", "shared"]);
+  });
+
+  test("the S3 door of one server hands requests about a drive of the other to it", async () => {
+    const host = "s3.berth.test";
+    const body = { metadata: { name: "bucket" }, spec: {} };
+    assert.equal((await one().call("POST", "/drives", { body })).status, 200);
+    assert.equal((await two().call("GET", "/drives/bucket")).body.state.s3Url, `http://${host}/bucket`);
+    const { body: keys } = await two().call<S3Keys>("POST", "/drives/bucket/s3-credentials");
+    const send = (to: TestPlatform, method: string, key: string, content = "", headers = {}) => {
+      const path = presigned(keys, method, `/bucket/${key}`);
+      return sendRaw(to.url, method, path, { headers: { host, ...headers }, body: content });
+    };
+    const large = "0123456789abcdef".repeat(200_000);
+    const length = { "content-length": String(large.length) };
+    const put = await send(two(), "PUT", "far", large, { ...length, expect: "100-continue" });
+    assert.equal(put.status, 200, put.body);
+    for (const server of platforms) {
+      const got = await send(server, "GET", "far");
+      assert.ok(got.status === 200 && got.body === large, `${got.status} ${got.body.slice(0, 300)}`);
+    }
+    const refused = await send(two(), "GET", "none");
+    assert.match(refused.body, /NoSuchKey/);
   });
 
   test("a revoked key stops at both", async () => {

@@ -29,6 +29,7 @@ import type { Foundation } from "./foundation.ts";
 import { hostsOf, type Identity } from "./identity.ts";
 import type { Inference } from "./inference.ts";
 import type { StartedPeers } from "./peers.ts";
+import type { S3Door } from "./s3.ts";
 import type { Start } from "./start.ts";
 
 /** The port is the last thing on the stack: it closes before anything that a request in flight may need. */
@@ -39,6 +40,7 @@ export async function startManagement(
   platform: Platform,
   { gateway, edges, isCustomDomain, contextOf }: Inference,
   peers: StartedPeers | null,
+  s3: S3Door | null,
 ): Promise<{ edge: Edge; directCall: DirectCall }> {
   const { authenticator, verifyToken, issuer, pagesUrl, consoleBase, isRunning, makerOf } = identity;
   const edge = stack.add(
@@ -49,6 +51,7 @@ export async function startManagement(
       clock,
       names: hostsOf(identity),
       peer: peers?.door,
+      s3: s3?.serve,
       contextOf,
       challengeAnswer: (token) => httpAnswer(token, platform),
       challengeCredential: (host) => tlsAnswer(host, platform),

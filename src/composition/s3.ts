@@ -1,9 +1,15 @@
-/** The S3 door: a listener of its own, beside the port of everything else. */
+/**
+ * The S3 door. It answers on a port of its own (`s3_port`), and on the server's port at `s3.DOMAIN` and
+ * `BUCKET.s3.DOMAIN`.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import type { Config } from "../config.ts";
+import { hostUrl, LOOPBACK_DOMAIN, S3_LABEL } from "../contract/addresses.ts";
 import { PlatformError } from "../contract/errors.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import { SERVER_OPTIONS } from "../http/attach.ts";
-import { workloadOf } from "../http/peer-field.ts";
+import { clientOf, isFromServer } from "../http/peer-field.ts";
+import { hostName } from "../http/route.ts";
 import { openDefaultCertificate } from "../http/tls/default-certificate.ts";
 import { asHttp, asNode } from "../http/tls/tls-server.ts";
 import { type DriveAccess, normalized } from "../kinds/drive/permissions.ts";
@@ -17,18 +23,33 @@ import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
 import { need } from "../node/capabilities/need.ts";
 import type { DriveBucket } from "../s3/call.ts";
 import { createS3Handler, type OpenedDrive } from "../s3/s3-handler.ts";
-import { openS3Listener } from "../s3/s3-listener.ts";
+import { IDLE_MS, openS3Listener, type S3Handler } from "../s3/s3-listener.ts";
 import { S3Error } from "../s3/wire/s3-error.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Identity } from "./identity.ts";
 import { createS3Audit } from "./s3-audit.ts";
 import type { Start } from "./start.ts";
 
-/** Opens the door where the operator wants one, and tells its address in the settings. */
-export async function startS3(start: Start, { makerOf, authenticator }: Identity, deps: Deps): Promise<void> {
-  const { config, settings, stack } = start;
-  const { s3_port: port } = config;
-  if (port === undefined) return;
+export interface S3Door {
+  /** Serves a request to a host name of the door on the server's port. `isWaiting`: see `createS3Handler`. */
+  serve(req: IncomingMessage, res: ServerResponse, isWaiting: boolean): void;
+  /** Opens the port of the door, where it has one, and tells the address of the door in the settings. */
+  listen(): Promise<void>;
+}
+
+/** `peers` takes requests about drives of other nodes; null where this server knows no other. */
+export function createS3Door(
+  start: Start,
+  { makerOf, authenticator }: Identity,
+  deps: Deps,
+  peers: Pick<Gateway, "handOn"> | null,
+): S3Door {
+  const { config, settings } = start;
+  const { nodes } = deps;
+  const isElsewhere = (node: string | null): node is string => node !== null && node !== nodes.self.id && !nodes.shared;
+  const domainHost = config.domain === undefined ? null : `${S3_LABEL}.${config.domain}`;
+  const isBelowDomain = (host: string): boolean =>
+    domainHost !== null && (host === domainHost || host.endsWith(`.${domainHost}`));
   const { store, clock, log, keyFor } = deps;
   const { sessionOf, exchange } = createS3Sessions({ store, settings, clock, keyFor, makerOf });
   const keySessionOf = createS3Keys({ store, settings, keyFor, callerOfKey: authenticator.callerOfKey });
@@ -38,8 +59,9 @@ export async function startS3(start: Start, { makerOf, authenticator }: Identity
     clock,
     audit,
     tries: new FailedTries(clock, config.anonymous_writes),
-    addressOf({ socket, headers }) {
-      return clientAddress(socket.remoteAddress, headers["x-forwarded-for"], proxies, workloadOf(socket));
+    addressOf(req) {
+      const { address, workload } = clientOf(req);
+      return clientAddress(address, req.headers["x-forwarded-for"], proxies, workload);
     },
     async exchange(token, seconds, origin) {
       const made = await exchange(token, seconds);
@@ -49,7 +71,7 @@ export async function startS3(start: Start, { makerOf, authenticator }: Identity
       await audit({ ...origin, action: "s3AssumeRoleWithWebIdentity", session, bucket: drive.name, status: 200 });
       return credentials;
     },
-    hosts: [...(config.domain === undefined ? [] : [`s3.${config.domain}`]), "s3.localhost"],
+    hosts: [...(domainHost === null ? [] : [domainHost]), `${S3_LABEL}.${LOOPBACK_DOMAIN}`],
     region: () => settings.region,
     shortage: () => deps.disk.shortage(),
     async sessionOf(accessKeyId, token, bucket) {
@@ -64,9 +86,16 @@ export async function startS3(start: Start, { makerOf, authenticator }: Identity
         }
       );
     },
+    handOn(req, res, node, isWaiting) {
+      // The other server looks at the host too. A request that was handed on already is refused below.
+      if (peers === null || !isElsewhere(node) || isFromServer(req.socket)) return false;
+      if (!isBelowDomain(clientHost(req))) return false;
+      peers.handOn(req, res, node, { continueExpected: isWaiting });
+      return true;
+    },
     async foldersOf({ drive, node }) {
-      const { nodes, driver } = deps;
-      if (node !== null && node !== nodes.self.id && !nodes.shared)
+      const { driver } = deps;
+      if (isElsewhere(node))
         throw new S3Error(
           "ServiceUnavailable",
           `The drive is on server '${nodes.nameOf(node)}'. Use the S3 door of that server.`,
@@ -79,6 +108,24 @@ export async function startS3(start: Start, { makerOf, authenticator }: Identity
     },
     onError: (err, requestId) => log.error({ err, requestId }, "a request to the S3 door failed"),
   });
+  return {
+    serve(req, res, isWaiting) {
+      res.setTimeout(IDLE_MS, () => res.destroy());
+      void handler(req, res, isWaiting);
+    },
+    async listen() {
+      const ownUrl = config.s3_port === undefined ? null : await listenApart(start, handler, config.s3_port);
+      const domainUrl = domainHost === null ? null : hostUrl(settings.publicUrl, domainHost);
+      settings.s3Url = config.s3_url?.replace(/\/+$/, "") ?? ownUrl ?? domainUrl;
+      settings.s3ReachesAll =
+        peers !== null && settings.s3Url !== null && isBelowDomain(new URL(settings.s3Url).hostname);
+    },
+  };
+}
+
+/** Opens a port for the door alone; answers with its address. */
+async function listenApart(start: Start, handler: S3Handler, port: number): Promise<string> {
+  const { config, settings, stack, clock } = start;
   const certificate = isTls(config) ? openDefaultCertificate(config, namesOf(start), clock) : null;
   if (certificate) stack.defer(() => certificate.stop());
   const tls = certificate && createTlsServer({ ...SERVER_OPTIONS, ...asNode(certificate.current()) });
@@ -94,8 +141,10 @@ export async function startS3(start: Start, { makerOf, authenticator }: Identity
       },
     ),
   );
-  settings.s3Url = s3UrlOf(config, settings.publicUrl, listener.port);
+  return `${isTls(config) ? "https" : "http"}://${new URL(settings.publicUrl).hostname}:${listener.port}`;
 }
+
+const clientHost = ({ headers }: IncomingMessage): string => hostName(headers.host ?? "");
 
 const bucketOf = ({ name, createdAt: createdMs }: Resource): DriveBucket => ({ name, createdMs });
 
@@ -108,8 +157,3 @@ const openedOf = ({ drive, access }: { drive: Resource; access: DriveAccess }): 
 
 const namesOf = ({ config, settings }: Start): string[] =>
   [config.s3_url, settings.publicUrl].flatMap((url) => (url ? [new URL(url).hostname.replace(/^\[|\]$/g, "")] : []));
-
-function s3UrlOf(config: Config, publicUrl: string, port: number): string {
-  if (config.s3_url !== undefined) return config.s3_url.replace(/\/+$/, "");
-  return `${isTls(config) ? "https" : "http"}://${new URL(publicUrl).hostname}:${port}`;
-}

@@ -26,6 +26,7 @@ export const settingsOf = (config: Config, version: string): Omit<Settings, "nod
   plan: config.plan,
   publicUrl: (config.public_url ?? "").replace(/\/+$/, ""),
   s3Url: null, // known once the door listens
+  s3ReachesAll: false,
   consoleUrl: config.console_url ?? null,
   domain: config.domain ?? null,
   version,

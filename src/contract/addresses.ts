@@ -24,6 +24,9 @@ export const PREVIEWS_SEGMENT = "previews";
 /** Last label before the domain in a preview's host name. */
 export const PREVIEW_LABEL = "preview";
 
+/** Last label before the domain in the host names of the S3 door: `s3.DOMAIN`, and `BUCKET.s3.DOMAIN`. */
+export const S3_LABEL = "s3";
+
 /** Browsers resolve names below it to their own machine without DNS, so each workload has its own origin there. */
 export const LOOPBACK_DOMAIN = "localhost";
 

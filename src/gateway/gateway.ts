@@ -44,8 +44,8 @@ export interface Gateway extends InferenceDoor {
   replay(asked: Replay): Promise<Replayed>;
   /** What this process has counted since its start. */
   totals(): GatewayTotals;
-  /** Hands a request of the management API, whose body has not been read, to another node. */
-  handOn(req: IncomingMessage, res: ServerResponse, node: string): void;
+  /** Hands a request of the management API or the S3 door, whose body has not been read, to another node. */
+  handOn(req: IncomingMessage, res: ServerResponse, node: string, options?: { continueExpected?: boolean }): void;
 }
 
 const STOP_GRACE_MS = 10_000;
@@ -141,8 +141,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
     },
     compose: (request) => compose(rules, request),
     replay: (asked) => replay(context, asked),
-    handOn(req, res, node) {
-      const down = new NodeDownstream(req, res, { accepting });
+    handOn(req, res, node, options = {}) {
+      const down = new NodeDownstream(req, res, { ...options, accepting });
       context.running += 1;
       handOn(context, down, node, requestIdOf(down));
     },
@@ -162,7 +162,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
 function isHandedOn({ onward }: GatewayDeps, route: Route): boolean {
   if (onward === undefined) return false;
   if ("kind" in route) return !isForwardedAtEdge(route.kind);
-  return route.to === "management" || route.to === "facade" || route.to === "nothing";
+  return route.to === "management" || route.to === "s3" || route.to === "facade" || route.to === "nothing";
 }
 
 const passOn = (context: ServeContext, down: Downstream): void =>

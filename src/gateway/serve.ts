@@ -48,7 +48,7 @@ export async function serve(
   context.running += 1;
   try {
     requireRoom(context);
-    if (route.to === "nothing" || route.to === "management" || route.to === "facade")
+    if (route.to === "nothing" || route.to === "management" || route.to === "s3" || route.to === "facade")
       throw new GatewayError("ROUTE_NOT_FOUND");
     refuseBadFraming(down);
     const { route: entered, workload, trigger } = enter(route, await find(context, down, route));

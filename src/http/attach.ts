@@ -50,6 +50,8 @@ export interface Management {
   request(req: IncomingMessage, res: ServerResponse): void;
   /** Serves plain requests without Node's objects; null leaves a request to Node. */
   plain?: PlainManagement;
+  /** Serves requests to the host names of the S3 door; absent: another process serves them. */
+  s3?(req: IncomingMessage, res: ServerResponse, continueExpected: boolean): void;
   /** Serves requests that another server of the database sends for itself; absent: there are no other servers. */
   peer?(req: IncomingMessage, res: ServerResponse): void;
   /** Absent: management has no upgrades. */
@@ -95,18 +97,12 @@ export function attachGateway(
       if (request === null) return refuse(res);
       if (request.from === "server") return management.peer ? management.peer(req, res) : refuse(res);
     }
-    const route = gateway.route(req);
-    if (route.to === "management") management.request(req, res);
-    else gateway.request(req, res, route);
+    direct(gateway, management, req, res, false);
   });
   server.on("checkContinue", (req, res) => {
     gateway.newcomers.arrived(req.socket);
     if (isUnreadable(req) || !isClients(req)) return refuse(res);
-    const route = gateway.route(req);
-    if (route.to === "management") {
-      res.writeContinue();
-      management.request(req, res);
-    } else gateway.request(req, res, route, { continueExpected: true });
+    direct(gateway, management, req, res, true);
   });
   server.on("upgrade", (req, socket, head) => {
     gateway.newcomers.arrived(req.socket);
@@ -118,6 +114,23 @@ export function attachGateway(
   });
   server.on("clientError", (error, socket) => gateway.clientError(error, socket));
   boundConnections(server, gateway.connections);
+}
+
+/** Gives a request to the room that its address belongs to. `continueExpected`: the client waits with the body. */
+function direct(
+  gateway: InferenceDoor,
+  management: Management,
+  req: IncomingMessage,
+  res: ServerResponse,
+  continueExpected: boolean,
+): void {
+  const route = gateway.route(req);
+  if (route.to === "s3" && management.s3) management.s3(req, res, continueExpected);
+  else if (route.to !== "management") gateway.request(req, res, route, { continueExpected });
+  else {
+    if (continueExpected) res.writeContinue();
+    management.request(req, res);
+  }
 }
 
 /**
@@ -143,12 +156,9 @@ function refuse(res: ServerResponse): void {
 
 function http2DoorOf(gateway: InferenceDoor, management: Management): Http2Door {
   return createHttp2Door({
-    request(req, res, options) {
+    request(req, res, { continueExpected }) {
       gateway.newcomers.arrived(req.socket);
-      const route = gateway.route(req);
-      if (route.to !== "management") return gateway.request(req, res, route, options);
-      if (options.continueExpected) res.writeContinue();
-      management.request(req, res);
+      direct(gateway, management, req, res, continueExpected);
     },
     webSocket(req, res) {
       gateway.newcomers.arrived(req.socket);

@@ -77,6 +77,8 @@ export interface EdgeOptions {
   names: readonly string[];
   /** Serves the requests that other servers of the database send for themselves. */
   peer?: RequestListener | undefined;
+  /** Serves the host names of the S3 door. */
+  s3?: Management["s3"] | undefined;
   /** The server's own certificate, with TLS; absent = opens it, as configured. */
   certificate?: DefaultCertificate;
   /** Certificates of custom domains, by host; see TlsOptions. */
@@ -88,7 +90,7 @@ export interface EdgeOptions {
 }
 
 export function createEdge(options: EdgeOptions): Edge {
-  const { config, gateway, peer } = options;
+  const { config, gateway, peer, s3 } = options;
   let server: Server | null = null;
   let routes: RequestListener | null = null;
   let held: HeldPort | null = null;
@@ -101,7 +103,7 @@ export function createEdge(options: EdgeOptions): Edge {
   return {
     serve(management, plain) {
       routes = management;
-      const doors: Management = { request: management, plain, ...(peer && { peer }) };
+      const doors: Management = { request: management, plain, ...(peer && { peer }), ...(s3 && { s3 }) };
       if (isTls(config)) tls = createTlsPort(options, doors);
       server = tls?.server ?? createServer(SERVER_OPTIONS);
       attachGateway(server, gateway, doors);

@@ -9,6 +9,7 @@
  *   /{openai|anthropic}/v1[/rest], /e2b[/rest]                    (the API of another product)
  *   {agt|mcp|mdl|sbx|job|app}-{name}-{workspace}[.{region}].{domain}
  *   {id}[.{region}].preview.{domain}
+ *   s3.{domain}, {bucket}.s3.{domain}                             (drives as S3 buckets)
  *   {port}-{id}.{domain}                                          (a port of a sandbox, as E2B's clients name it)
  *   any host at or below a custom domain
  *   the same below localhost, on loopback
@@ -19,6 +20,7 @@ import {
   LOOPBACK_DOMAIN,
   PREVIEW_LABEL,
   PREVIEWS_SEGMENT,
+  S3_LABEL,
   WORKLOADS,
   type WorkloadKind,
 } from "../contract/addresses.ts";
@@ -28,6 +30,8 @@ import { RESERVED_WORDS } from "../contract/reserved-words.ts";
 
 export type Route =
   | { to: "management" }
+  /** The S3 door reads bucket and key itself. */
+  | { to: "s3" }
   | {
       to: "workload";
       kind: WorkloadKind;
@@ -62,7 +66,7 @@ export interface FacadeRoute {
 /** The port inside a workload that the address itself names. */
 export const portOf = (route: Route): number | undefined => (route.to === "workload" ? route.port : undefined);
 
-export type WorkloadRoute = Exclude<Route, { to: "management" | "facade" | "nothing" }>;
+export type WorkloadRoute = Exclude<Route, { to: "management" | "s3" | "facade" | "nothing" }>;
 
 export interface RouteSettings {
   /** Lower case, without a leading dot; undefined when only path addresses exist. */
@@ -79,6 +83,7 @@ export interface RouteSettings {
 
 const MANAGEMENT: Route = { to: "management" };
 const NOTHING: Route = { to: "nothing" };
+const S3: Route = { to: "s3" };
 
 /** Only keeps separators out; the store decides whether a name exists. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
@@ -127,7 +132,8 @@ function byHost(path: string, host: string, settings: RouteSettings): Route | nu
   if (host === settings.publicHost) return null;
   if (domain !== undefined && host.endsWith(domain)) {
     if (host.length > domain.length && host.charCodeAt(host.length - domain.length - 1) === 46) {
-      return byLabels(path, host.slice(0, host.length - domain.length - 1).split("."));
+      const labels = host.slice(0, host.length - domain.length - 1).split(".");
+      return labels.at(-1) === S3_LABEL ? S3 : byLabels(path, labels);
     }
     if (host.length === domain.length) return null;
   }

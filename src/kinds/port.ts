@@ -57,6 +57,8 @@ export interface Settings {
   publicUrl: string;
   /** Address of the S3 door without a trailing slash; null = this server has none. */
   s3Url: string | null;
+  /** Whether the S3 door answers for drives of other nodes too. */
+  s3ReachesAll: boolean;
   /** URL of the web console, when the operator configured one; see `consoleUrl`. */
   consoleUrl: string | null;
   /** Domain below which workloads get host names; null = workloads have path addresses only. */

@@ -74,6 +74,11 @@ export interface S3Deps {
   addressOf(req: IncomingMessage): string;
   tries: FailedTries;
   audit(event: S3Event): Promise<void>;
+  /**
+   * Hands a request, whose body has not been read, to the server that has the drive. False where the drive is here, and
+   * where no request can be handed on.
+   */
+  handOn(req: IncomingMessage, res: ServerResponse, node: string | null, isWaiting: boolean): boolean;
   /** Folders of a drive; throws where this server cannot reach them. */
   foldersOf(opened: Pick<OpenedDrive, "drive" | "node">): Promise<DriveFolders>;
   /** Why nothing can be written now; null when there is room. */
@@ -121,7 +126,8 @@ export function createS3Handler(deps: S3Deps) {
         return sendXml(res, 200, head, xml, STS_NAMESPACE);
       }
       if (req.method === "OPTIONS") return void res.writeHead(200, { ...head, ...preflight(req.headers) }).end();
-      await send(req, res, head, await answerOf(req, res, origin, isWaiting ? () => res.writeContinue() : () => {}));
+      const answer = await answerOf(req, res, origin, isWaiting);
+      if (answer !== null) await send(req, res, head, answer);
     } catch (error) {
       refuse(req, res, head, asRefusal(error, requestId), isExchange);
     }
@@ -147,12 +153,13 @@ export function createS3Handler(deps: S3Deps) {
     }
   }
 
+  /** Null for a request that another server answers. */
   async function answerOf(
     req: IncomingMessage,
     res: ServerResponse,
     origin: S3Origin,
-    onRead: () => void,
-  ): Promise<Answer> {
+    isWaiting: boolean,
+  ): Promise<Answer | null> {
     const request = readRequest(req, deps.hosts);
     const presented = presentedIn(request.header, request.query);
     if (!presented) throw new S3Error("AccessDenied", "The request is not signed.");
@@ -174,6 +181,7 @@ export function createS3Handler(deps: S3Deps) {
     );
     const operation = operationOf(request);
     if (operation.on === "service") return operation.run(await session.buckets());
+    if (session.opened && deps.handOn(req, res, session.opened.node, isWaiting)) return null;
     const run = async (): Promise<Answer> => {
       const { opened } = session;
       if (opened === null)
@@ -191,7 +199,7 @@ export function createS3Handler(deps: S3Deps) {
         clock: deps.clock,
         turn: turnOf(session.workspace, res),
         payload() {
-          onRead();
+          if (isWaiting) res.writeContinue();
           // A body that is refused half-way leaves the connection open, for the answer.
           return payloadOf(request, payloadHash, seed, req.iterator({ destroyOnReturn: false }));
         },
@@ -283,7 +291,8 @@ function refuse(
     ? Number.POSITIVE_INFINITY
     : Number(req.headers["content-length"] ?? 0);
   const isLeft = !req.complete && length > DRAINED_BYTES_MAX;
-  const headers = { ...head, ...(isLeft && { connection: "close" }) };
+  // HTTP/2 has no such field: the stream ends, and the connection stays.
+  const headers = { ...head, ...(isLeft && req.httpVersionMajor < 2 && { connection: "close" }) };
   req.resume();
   const { status, code, message, details } = refusal;
   const said = { Code: code, Message: message };

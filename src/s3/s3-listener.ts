@@ -6,12 +6,12 @@ import type { Running } from "../lib/lifecycle.ts";
  * A connection without a byte in either direction for this long ends. Long, because completing a large upload copies
  * its parts before the answer.
  */
-const IDLE_MS = 15 * 60_000;
+export const IDLE_MS = 15 * 60_000;
 /** Time that requests in flight get when the server stops. */
 const DRAIN_MS = 10_000;
 const SWEEP_MS = 50;
 
-type Handler = (req: IncomingMessage, res: ServerResponse, isWaiting?: boolean) => Promise<void>;
+export type S3Handler = (req: IncomingMessage, res: ServerResponse, isWaiting?: boolean) => Promise<void>;
 
 export interface S3Listener extends Running {
   port: number;
@@ -19,7 +19,7 @@ export interface S3Listener extends Running {
 
 export async function openS3Listener(
   server: Server,
-  handle: Handler,
+  handle: S3Handler,
   { host, port }: { host: string; port: number },
 ): Promise<S3Listener> {
   server.on("request", (req: IncomingMessage, res: ServerResponse) => void handle(req, res));

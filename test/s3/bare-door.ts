@@ -31,6 +31,7 @@ export function openBareDoor(
     addressOf: ({ socket }) => socket.remoteAddress ?? "",
     tries: new FailedTries(clock, 1000),
     audit: async () => {},
+    handOn: () => false,
     foldersOf: async () => ({ files, work }),
     shortage: () => null,
     region: () => "local",

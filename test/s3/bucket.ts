@@ -1,6 +1,6 @@
 /** A platform with an S3 door, a drive, and the stock client of S3 for it. */
 import { S3Client, type S3ClientConfig } from "@aws-sdk/client-s3";
-import { startTestPlatform, type TestPlatform, type TestPlatformOptions } from "../platform.ts";
+import { caller, startTestPlatform, type TestPlatform, type TestPlatformOptions } from "../platform.ts";
 
 export interface S3Keys {
   accessKeyId: string;
@@ -21,10 +21,12 @@ export interface TestDoor extends AsyncDisposable {
 }
 
 export async function openDoor(options: TestPlatformOptions = {}): Promise<TestDoor> {
-  const platform = await startTestPlatform({ ...options, config: { s3_port: "0", ...options.config } });
+  // With a domain the door answers on the server's own port.
+  const config = options.config?.domain === undefined ? { s3_port: "0", ...options.config } : options.config;
+  const platform = await startTestPlatform({ ...options, config });
   const clients: S3Client[] = [];
   const call: TestPlatform["call"] = (method, path, rest = {}) =>
-    platform.call(method, path, { workspace: "main", ...rest });
+    caller(platform.url.replace("https:", "http:"))(method, path, { workspace: "main", ...rest });
   return {
     platform,
     async drive(name, spec = {}) {

@@ -1,6 +1,7 @@
 /** The certificate of the server itself: the operator's files, or one of the server's own authority. */
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import type { Config } from "../../config.ts";
+import { PREVIEW_LABEL, S3_LABEL } from "../../contract/addresses.ts";
 import { type Clock, DAY_MS } from "../../lib/time/clock.ts";
 import type { Credential } from "../../lib/x509/certificate.ts";
 import { namesOfThisMachine, openOwnAuthority } from "../../lib/x509/own-authority.ts";
@@ -68,7 +69,9 @@ function fromOwnAuthority(
 ): DefaultCertificate {
   const authority = openOwnAuthority(data, clock);
   const below =
-    domain === undefined ? [] : [domain, ...["", `${region}.`, "preview."].map((part) => `*.${part}${domain}`)];
+    domain === undefined
+      ? []
+      : [domain, ...["", `${region}.`, `${PREVIEW_LABEL}.`, `${S3_LABEL}.`].map((part) => `*.${part}${domain}`)];
   const make = (): Credential => authority.certificateFor([...new Set([...names, ...namesOfThisMachine(), ...below])]);
   return renewedCertificate(make(), (renew) => {
     const timer = setInterval(() => renew(make()), OWN_RENEW_MS).unref();

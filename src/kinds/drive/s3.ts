@@ -8,18 +8,21 @@ import { openedDrive, validity } from "./tokens.ts";
 
 const DEFAULT_SECONDS = 3600;
 
-/** Null where this server has no S3 door, and for a drive of another server. A bucket has the name of its drive. */
+/** Null where this server has no S3 door, and for a drive that its door does not reach. A bucket has the name of its drive. */
 export function s3UrlOf(
   { name, node }: Resource,
   { settings, nodes }: Pick<Platform, "settings" | "nodes">,
 ): string | null {
-  const isHere = node === null || node === nodes.self.id || nodes.shared;
-  return settings.s3Url !== null && isHere ? `${settings.s3Url}/${name}` : null;
+  const isReached = settings.s3ReachesAll || node === null || node === nodes.self.id || nodes.shared;
+  return settings.s3Url !== null && isReached ? `${settings.s3Url}/${name}` : null;
 }
 
 export function requireS3Url({ settings }: Pick<Platform, "settings">): string {
   if (settings.s3Url !== null) return settings.s3Url;
-  throw new PlatformError("unprocessable", "This server has no S3 door. Its operator opens one with BERTH_S3_PORT.");
+  throw new PlatformError(
+    "unprocessable",
+    "This server has no S3 door. Its operator opens one with BERTH_S3_PORT or BERTH_DOMAIN.",
+  );
 }
 
 const s3Credentials = implement(driveS3Credentials, async (call, deps) => {

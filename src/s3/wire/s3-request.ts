@@ -47,7 +47,10 @@ function bucketIn(hostField: string, hosts: readonly string[]): string | null {
 function headersOf(raw: readonly string[]): Map<string, string[]> {
   const headers = new Map<string, string[]>();
   for (let at = 0; at < raw.length; at += 2) {
-    const name = (raw[at] ?? "").toLowerCase();
+    const field = (raw[at] ?? "").toLowerCase();
+    // HTTP/2 names the host in a field of its own, beside which Host says the same again.
+    if (field === "host" && raw.includes(":authority")) continue;
+    const name = field === ":authority" ? "host" : field;
     headers.set(name, [...(headers.get(name) ?? []), raw[at + 1] ?? ""]);
   }
   return headers;
