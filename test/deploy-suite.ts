@@ -12,7 +12,7 @@ import { projectArchive } from "./project-archive.ts";
 const run = promisify(execFile);
 const LOOK_MS = 50;
 const PATIENCE_MS = 120_000;
-const KINDS = ["agents", "functions", "applications", "jobs"];
+const KINDS = ["agents", "functions", "applications", "jobs", "sandboxes"];
 
 export type Files = Record<string, string | Buffer>;
 

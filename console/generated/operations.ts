@@ -187,7 +187,7 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"nodeRemove","method":"DELETE","path":"/nodes/{node}","summary":"Remove a node that never returns","scope":"nodes:delete","role":"admin","kind":"node"},
   {"id":"nodeFindings","method":"GET","path":"/nodes/{node}/findings","summary":"Check what a server needs and finds on its machine, as `berth doctor` does","scope":"nodes:get","role":"admin","kind":"node"},
   {"id":"overviewGet","method":"GET","path":"/overview","summary":"What the workspace holds by kind and status, the latest failures, and the cost of today","scope":"workspaces:get","role":"member","kind":"overview"},
-  {"id":"policyUsages","method":"GET","path":"/policies/{policyName}/usages","summary":"List the resources that name a policy","scope":"policies:get","role":"member","kind":"policy"},
+  {"id":"policyUsages","method":"GET","path":"/policies/{policyName}/usages","summary":"List the resources that a policy applies to, at most 1,000 of each kind","scope":"policies:get","role":"member","kind":"policy"},
   {"id":"previewtokenDelete","method":"DELETE","path":"/sandboxes/{sandboxName}/previews/{previewName}/tokens/{tokenName}","summary":"Revoke a token by its name or its value","scope":"sandboxes:delete","role":"member","kind":"previewtoken"},
   {"id":"quotaList","method":"GET","path":"/quotas","summary":"Read how much of each kind the workspace may have, and how much it has","scope":"workspaces:get","role":"member","kind":null},
   {"id":"referenceFind","method":"GET","path":"/references","summary":"What a resource uses, and what uses it","scope":"workspaces:get","role":"member","kind":"reference"},

@@ -182,11 +182,20 @@ describe("egress addresses on the wire", () => {
     await shows(20, 30);
     assert.deepEqual((await rules.of(uid)).bandwidth, { sendMbps: 20, receiveMbps: 30 });
     const usage = async () => (await platform.call("GET", "/policies/slow")).body.usage;
-    const { length } = (await platform.call("GET", "/sandboxes")).body.data;
-    assert.deepEqual(await usage(), { agents: 0, functions: 0, jobs: 0, models: 0, sandboxes: length });
+    await make("/applications", "ruled", { image: "service/base-image:latest", port: 80 });
+    const { data } = (await platform.call("GET", "/sandboxes")).body;
+    const others = { agents: 0, applications: 1, functions: 0, jobs: 0, models: 0 };
+    assert.deepEqual(await usage(), { ...others, sandboxes: data.length });
+    const usages = async () =>
+      (await platform.call<Record<string, { name: string }[]>>("GET", "/policies/slow/usages")).body;
+    const namesOf = (list: { name: string }[] = []): string[] => list.map(({ name }) => name).sort();
+    const { sandboxes, applications, agents } = await usages();
+    assert.deepEqual(namesOf(sandboxes), namesOf(data.map(({ metadata }: Answer["body"]) => metadata)));
+    assert.deepEqual([applications, agents], [[{ name: "ruled", workspace: "main", type: "application" }], []]);
     const narrow = { metadata: { name: "slow" }, spec: { ...policy, resourceTypes: ["job"] } };
     assert.equal((await platform.call("PUT", "/policies/slow", { body: narrow })).status, 200);
     assert.equal((await usage()).sandboxes, 0, "a policy for jobs");
+    assert.deepEqual(Object.values(await usages()).flat(), []);
     await platform.call("DELETE", "/policies/slow");
     await shows(50, null);
   });

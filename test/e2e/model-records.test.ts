@@ -239,9 +239,10 @@ await onEachDatabase("models, policies and connections", ({ call, make, store, u
     const names = Object.fromEntries(
       Object.entries(body).map(([word, users]) => [word, (users as { name: string }[]).map((user) => user.name)]),
     );
-    assert.deepEqual(names, { agents: ["a1", "a2"], functions: ["f1"], jobs: ["j1"], models: ["m1"], sandboxes: [] });
+    const none = { applications: [], sandboxes: [] };
+    assert.deepEqual(names, { agents: ["a1", "a2"], functions: ["f1"], jobs: ["j1"], models: ["m1"], ...none });
     const { usage } = (await call("GET", "/policies/shared")).body;
-    assert.deepEqual(usage, { agents: 2, functions: 1, jobs: 1, models: 1, sandboxes: 0 });
+    assert.deepEqual(usage, { agents: 2, applications: 0, functions: 1, jobs: 1, models: 1, sandboxes: 0 });
     assert.equal((await call("GET", "/policies/unknown/usages")).status, 404);
   });
 });

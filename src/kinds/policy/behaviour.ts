@@ -6,9 +6,10 @@ import { requireNetworkRules } from "../workload/network.ts";
 import { appliesTo, policy } from "./kind.ts";
 import { policyUsages } from "./operations.ts";
 
-/** Kinds that may name a policy, keyed by their plural. */
+/** Kinds that policies apply to, keyed by their plural. */
 const USER_KINDS = {
   agents: "agent",
+  applications: "application",
   functions: "function",
   jobs: "job",
   models: "model",
@@ -34,6 +35,12 @@ interface Gathered {
 /** Policies of these types hold for every workload of the workspace, whether a workload names them or not. */
 const isForAll = ({ type }: Record<string, unknown>): boolean => type === "network" || type === "isolation";
 
+/** Whether such a policy holds for workloads of this kind. Nothing of a model runs here. */
+const holdsFor = (spec: Record<string, unknown>, kind: string): boolean => kind !== "model" && appliesTo(spec, kind);
+
+/** Resources of each kind that `usages` names; `usage` of the policy counts all of them. */
+const USAGES_MAX = 1000;
+
 const sumOf = (counts: Record<string, number>): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
 
 export const policyBehaviour: Behaviour = {
@@ -58,7 +65,7 @@ export const policyBehaviour: Behaviour = {
     const { naming, all } = gathered as Gathered;
     const countOf = (kind: string): number =>
       all && isForAll(spec)
-        ? Number(kind !== "model" && appliesTo(spec, kind)) * sumOf(all.get(kind) ?? {})
+        ? Number(holdsFor(spec, kind)) * sumOf(all.get(kind) ?? {})
         : (naming.get(name)?.[kind] ?? 0);
     wire.usage = Object.fromEntries(Object.entries(USER_KINDS).map(([word, kind]) => [word, countOf(kind)]));
   },
@@ -66,17 +73,24 @@ export const policyBehaviour: Behaviour = {
     implement(policyUsages, async (call, { store }) => {
       const workspace = workspaceOf(call).name;
       const name = call.params[policy.param] ?? "";
-      if (!(await store.resources.get({ workspace, kind: policy.name, parent: "" }, name)))
-        throw notFound(`policy '${name}'`);
-      const users = (await store.links.usersOf(workspace, policy.name, [name])).get(name) ?? [];
-      const of = (kind: string) =>
-        users.filter((user) => user.kind === kind).map((user) => ({ name: user.name, workspace, type: kind }));
+      const found = await store.resources.get({ workspace, kind: policy.name, parent: "" }, name);
+      if (!found) throw notFound(`policy '${name}'`);
+      const naming = (await store.links.usersOf(workspace, policy.name, [name])).get(name) ?? [];
+      const of = async (kind: string) => {
+        const users = !isForAll(found.spec)
+          ? naming.filter((user) => user.kind === kind).slice(0, USAGES_MAX)
+          : holdsFor(found.spec, kind)
+            ? await store.resources.listNested(workspace, kind, USAGES_MAX)
+            : [];
+        return users.map((user) => ({ name: user.name, workspace, type: kind }));
+      };
       return {
-        agents: of(USER_KINDS.agents),
-        functions: of(USER_KINDS.functions),
-        jobs: of(USER_KINDS.jobs),
-        models: of(USER_KINDS.models),
-        sandboxes: of(USER_KINDS.sandboxes),
+        agents: await of(USER_KINDS.agents),
+        applications: await of(USER_KINDS.applications),
+        functions: await of(USER_KINDS.functions),
+        jobs: await of(USER_KINDS.jobs),
+        models: await of(USER_KINDS.models),
+        sandboxes: await of(USER_KINDS.sandboxes),
       };
     }),
   ],

@@ -10,6 +10,7 @@ const cap = z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional();
 
 const usage = z.looseObject({
   agents: z.int(),
+  applications: z.int(),
   functions: z.int(),
   jobs: z.int(),
   models: z.int(),

@@ -2000,7 +2000,7 @@ class AsyncApi:
         *,
         timeout: Optional[float] = None,
     ) -> types.PolicyUsagesResult:
-        """List the resources that name a policy. `GET /v0/policies/{policyName}/usages`"""
+        """List the resources that a policy applies to, at most 1,000 of each kind. `GET /v0/policies/{policyName}/usages`"""
         return cast("types.PolicyUsagesResult", await self._caller.call("GET", f'/policies/{segment("policyName", policy_name)}/usages', timeout=timeout))
 
     async def previewtoken_delete(

@@ -2001,7 +2001,7 @@ class Api:
         *,
         timeout: Optional[float] = None,
     ) -> types.PolicyUsagesResult:
-        """List the resources that name a policy. `GET /v0/policies/{policyName}/usages`"""
+        """List the resources that a policy applies to, at most 1,000 of each kind. `GET /v0/policies/{policyName}/usages`"""
         return cast("types.PolicyUsagesResult", self._caller.call("GET", f'/policies/{segment("policyName", policy_name)}/usages', timeout=timeout))
 
     def previewtoken_delete(

@@ -1911,6 +1911,7 @@ class PolicyRecordSpec(TypedDict):
 
 class PolicyRecordUsage(TypedDict):
     agents: float
+    applications: float
     functions: float
     jobs: float
     models: float
@@ -1924,6 +1925,7 @@ class PolicyUpdate(TypedDict):
 
 class PolicyUsagesResult(TypedDict):
     agents: List[PolicyUsagesResultAgents]
+    applications: List[PolicyUsagesResultAgents]
     functions: List[PolicyUsagesResultAgents]
     jobs: List[PolicyUsagesResultAgents]
     models: List[PolicyUsagesResultAgents]

@@ -1323,7 +1323,7 @@ export interface Api {
   nodeFindings(input: CallOptions & { params: { node: string } }): Promise<NodeFindingsResult[]>;
   /** What the workspace holds by kind and status, the latest failures, and the cost of today. `GET /v0/overview` */
   overviewGet(input?: CallOptions): Promise<OverviewRecord>;
-  /** List the resources that name a policy. `GET /v0/policies/{policyName}/usages` */
+  /** List the resources that a policy applies to, at most 1,000 of each kind. `GET /v0/policies/{policyName}/usages` */
   policyUsages(input: CallOptions & { params: { policyName: string } }): Promise<PolicyUsagesResult>;
   /** Revoke a token by its name or its value. `DELETE /v0/sandboxes/{sandboxName}/previews/{previewName}/tokens/{tokenName}` */
   previewtokenDelete(input: CallOptions & { params: { sandboxName: string; previewName: string; tokenName: string } }): Promise<AccountUserDeleteResult>;

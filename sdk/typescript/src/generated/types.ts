@@ -3818,6 +3818,7 @@ export interface PolicyRecord {
   };
   usage?: {
     agents: number;
+    applications: number;
     functions: number;
     jobs: number;
     models: number;
@@ -3908,6 +3909,11 @@ export interface PolicyUpdate {
 /** The answer of policyUsages. */
 export interface PolicyUsagesResult {
   agents: {
+    name: string;
+    workspace: string;
+    type: string;
+  }[];
+  applications: {
     name: string;
     workspace: string;
     type: string;

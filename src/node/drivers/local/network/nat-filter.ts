@@ -8,6 +8,7 @@
  *   leave4, leave6     the chain of such a workload, which chooses its source address
  *   open4, open6       how many connections each workload has open
  *   leaves4, leaves6   pairs of workload and source address; packets of older connections from other sources are dropped
+ *   names, named       questions for names and their answers, which take no place in the kernel's table of connections
  *
  * The sets of VPCs are in nat-vpc.ts.
  */
@@ -34,7 +35,7 @@ export interface Way {
   vpc: WorkloadVpc | null;
 }
 
-/** Connections of one workload at once, of those that go straight to the outside: the kernel's table is for all. */
+/** Connections of one workload at once, half-open ones among them: the kernel's table is for all workloads. */
 export const CONNECTIONS_MAX = 4096;
 
 export const CLOSED: Way = { isOpen: false, sources: null, vpc: null };
@@ -171,6 +172,14 @@ table ${this.#table} {
   set leaves4 { type ipv4_addr . ipv4_addr; }
   set leaves6 { type ipv6_addr . ipv6_addr; }
   ${VPC_SETS}
+  chain names {
+    type filter hook prerouting priority raw; policy accept;
+    ${from} ip daddr ${gateway} udp dport 53 notrack
+  }
+  chain named {
+    type filter hook output priority raw; policy accept;
+    ${to} ip saddr ${gateway} udp sport 53 notrack
+  }
   chain lead {
     type nat hook prerouting priority dstnat; policy accept;
     ${led ? `${ruled} ip daddr != ${gateway} tcp dport 80 dnat ip to ${gateway}:${led.http}` : ""}
@@ -200,7 +209,9 @@ table ${this.#table} {
   }
   chain input {
     type filter hook input priority filter - 10; policy accept;
-    ${from} ip daddr ${gateway} meta l4proto { tcp, udp } th dport 53 accept
+    ${from} ip daddr ${gateway} udp dport 53 accept
+    ${limits.join("\n    ")}
+    ${from} ip daddr ${gateway} tcp dport 53 accept
     ${led ? `${ruled} ip daddr ${gateway} tcp dport { ${led.http}, ${led.https} } accept` : ""}
     ${from} icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
     ${from} drop
