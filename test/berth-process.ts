@@ -8,15 +8,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closeAtEnd } from "./closing.ts";
+import { type Ended, runInHost } from "./commands/host.ts";
+
+export type { Ended };
 
 const ROOT = join(import.meta.dirname, "..");
-
-export interface Ended {
-  code: number | null;
-  signal: NodeJS.Signals | null;
-  stdout: string;
-  stderr: string;
-}
 
 export interface RunOptions {
   env?: Record<string, string>;
@@ -93,8 +89,15 @@ export function spawnBerth(
   };
 }
 
-export const runBerth = (args: readonly string[], options: RunOptions = {}): Promise<Ended> =>
-  spawnBerth(args, options).ended;
+/**
+ * `berth ARGS…` to its end, in a process that runs other commands before and after it. A test about the process itself,
+ * such as its signals or a server that fails half way, uses `spawnBerth`.
+ */
+export function runBerth(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
+  const { env, input = "", cwd = process.cwd(), root = ROOT } = options;
+  const order = { args, env: cleanEnv(env), cwd, input };
+  return runInHost(root, order) ?? spawnBerth(args, options).ended;
+}
 
 export interface ServerProcess extends Spawned {
   url: string;

@@ -7,7 +7,7 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { runBerth, type ServerProcess, startServer } from "../berth-process.ts";
+import { runBerth, type ServerProcess, spawnBerth, startServer } from "../berth-process.ts";
 
 let dataDir: string;
 const servers: ServerProcess[] = [];
@@ -67,12 +67,12 @@ describe("starting", () => {
 
   test("another secret key than the first one is refused", async () => {
     await (await start({ env: { BERTH_SECRET_KEY: "the first key, which is long enough" } })).stop();
-    const refused = await runBerth(["up"], {
+    const refused = await spawnBerth(["up"], {
       env: { HOME: dataDir, PORT: "0", BERTH_DATA: dataDir, BERTH_SECRET_KEY: "another key, which is long enough too" },
-    });
+    }).ended;
     assert.notEqual(refused.code, 0);
     assert.match(refused.stderr, /sealed with the key [0-9a-f]{16}, but BERTH_SECRET_KEY is [0-9a-f]{16}/);
-    const without = await runBerth(["up", "--port", "0", "--data", dataDir]);
+    const without = await spawnBerth(["up", "--port", "0", "--data", dataDir]).ended;
     assert.notEqual(without.code, 0);
     assert.match(without.stderr, /sealed with the key [0-9a-f]{16}, but there is no \S+secret\.key/);
     assert.equal(existsSync(join(dataDir, "secret.key")), false, "a key that no database has taken is kept nowhere");
@@ -83,9 +83,9 @@ describe("starting", () => {
     await new Promise<void>((done) => hangsUp.listen(0, "127.0.0.1", done));
     t.after(() => hangsUp.close());
     const { port } = hangsUp.address() as AddressInfo;
-    const failed = await runBerth(["up", "--port", "0", "--data", dataDir], {
+    const failed = await spawnBerth(["up", "--port", "0", "--data", dataDir], {
       env: { DATABASE_URL: `postgres://nobody@127.0.0.1:${port}/nothing` },
-    });
+    }).ended;
     assert.notEqual(failed.code, 0);
     assert.equal(existsSync(join(dataDir, "secret.key")), false, failed.stderr);
   });
@@ -100,14 +100,14 @@ describe("starting", () => {
     for (const address of [first.url, url, issuer, first.stderr()]) assert.doesNotMatch(address, /\/\/0\.0\.0\.0/);
     assert.deepEqual([new URL(url).hostname, new URL(issuer).hostname], [hostname, hostname]);
 
-    const sameFolder = await runBerth(["up", "--port", "0", "--data", dataDir]);
+    const sameFolder = await spawnBerth(["up", "--port", "0", "--data", dataDir]).ended;
     assert.equal(sameFolder.code, 5);
     assert.match(sameFolder.stderr, new RegExp(`in use by another Berth \\(pid ${first.child.pid}, started `));
     assert.match(sameFolder.stderr, /BERTH_DATA/);
 
     const other = mkdtempSync(join(tmpdir(), "berth-start-"));
     t.after(() => rmSync(other, { recursive: true, force: true }));
-    const samePort = await runBerth(["up", "--port", port, "--data", other]);
+    const samePort = await spawnBerth(["up", "--port", port, "--data", other]).ended;
     assert.equal(samePort.code, 5);
     assert.match(samePort.stderr, new RegExp(`Port ${port} on 127.0.0.1 is in use`));
   });

@@ -13,7 +13,7 @@ import { after, before, suite, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { HTTP2_LIMITS } from "../../src/http/http2/http2-door.ts";
 import { CertificateSigner, type Credential, makeAuthority } from "../../src/lib/x509/certificate.ts";
-import { runBerth } from "../berth-process.ts";
+import { spawnBerth } from "../berth-process.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import { draftOf } from "../store.ts";
@@ -277,7 +277,7 @@ suite("HTTPS and HTTP/2", () => {
     const home = mkdtempSync(join(tmpdir(), "berth-trust-"));
     t.after(() => rmSync(home, { recursive: true, force: true }));
     const env = { HOME: home, BERTH_URL: https.origin, BERTH_API_KEY: platform.apiKey, BERTH_WORKSPACE: "main" };
-    const berth = (...words: string[]) => runBerth(words, { env });
+    const berth = (...words: string[]) => spawnBerth(words, { env }).ended;
     const strange = await berth("sandbox", "list");
     assert.notEqual(strange.code, 0, strange.stdout);
     const { fingerprint256 } = new X509Certificate(ca);

@@ -1,14 +1,13 @@
 /** Every command of the command line, run by an installation against its own server. */
 import assert from "node:assert/strict";
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import type { CommandSpec } from "../../src/cli/command.ts";
 import { allCommands } from "../../src/cli/program.ts";
 import { operatorCommands } from "../../src/operator/commands.ts";
-import { installation, strangersEnv } from "./installation.ts";
+import { commandOf } from "./command.ts";
+import { installation } from "./installation.ts";
 import { workloadsSkip } from "./isolation.ts";
 import { apiOf } from "./suite.ts";
 
@@ -53,49 +52,26 @@ interface Step {
   onMachine: boolean;
 }
 
-interface Done {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
-
 const installed = await installation();
 const { call } = apiOf(installed);
 const folder = mkdtempSync(join(installed.home, "commands-"));
 const kept = new Map<string, string>();
-let child: ChildProcess;
+const run = commandOf(installed);
+const options = { cwd: join(folder, "work"), workspace: WORKSPACE };
 
 before(async () => {
   const made = await call("POST", "/workspaces", { body: { name: WORKSPACE } });
   assert.ok([200, 409].includes(made.status), JSON.stringify(made.body));
   mkdirSync(join(folder, "work"));
   writeFileSync(join(folder, "file"), "copied\n");
-  child = fork(join(import.meta.dirname, "command-child.ts"), [installed.root], {
-    cwd: join(folder, "work"),
-    env: strangersEnv({ home: installed.home, BERTH_WORKSPACE: WORKSPACE }),
-    stdio: ["ignore", "inherit", "inherit", "ipc"],
-  });
-  await once(child, "message");
 });
-after(async () => {
-  const ended = once(child, "exit");
-  child.disconnect();
-  await ended;
-});
-
-async function run(words: readonly string[]): Promise<Done> {
-  const answered = once(child, "message");
-  child.send(words);
-  const [done] = (await answered) as [Done];
-  return done;
-}
 
 for (const { code, keep, words, onMachine } of stepsOf(LIST))
   test(`berth ${words.join(" ")}`, { skip: onMachine && workloadsSkip }, async () => {
     const filled = words.map((word) =>
       word.replace(/^~/, folder).replace(/\$(\w+)/g, (_, name: string) => kept.get(name) ?? assert.fail(`no $${name}`)),
     );
-    const done = await run(filled);
+    const done = await run(filled, options);
     assert.equal(done.code, code, done.stdout + done.stderr);
     assert.doesNotMatch(done.stderr, /\n {4}at /, "no stack is shown to people");
     if (keep) kept.set(keep.name, memberOf(JSON.parse(done.stdout), keep.path));

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { runBerth } from "../../berth-process.ts";
+import { spawnBerth } from "../../berth-process.ts";
 
 /** Prints the package or folder of every module that is loaded. Hooks that are registered last are asked first. */
 const LISTING = `import module from "node:module";
@@ -27,7 +27,7 @@ const loadedBy = async (
   env: Record<string, string> = {},
 ): Promise<{ stdout: string; loaded: string[] }> => {
   const hook = `--import data:text/javascript,${encodeURIComponent(LISTING)}`;
-  const { stdout, stderr } = await runBerth(args, { env: { ...env, NODE_OPTIONS: hook } });
+  const { stdout, stderr } = await spawnBerth(args, { env: { ...env, NODE_OPTIONS: hook } }).ended;
   const [, words = ""] = /^loaded (.*)$/m.exec(stderr) ?? assert.fail(stderr);
   return { stdout, loaded: words.split(" ").map((word) => word.replace(/^.*\//, "")) };
 };
