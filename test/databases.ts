@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { LONG } from "./long.ts";
 import { createDatabase, startPostgres, TEMPLATE_VARIABLE } from "./postgres.ts";
 
 export interface TestPlace {
@@ -20,7 +21,17 @@ export interface TestDatabase {
   migrated(): Promise<TestPlace>;
 }
 
-export async function testDatabases(): Promise<{ all: TestDatabase[]; stop(): Promise<void> }> {
+export interface TestDatabases {
+  all: TestDatabase[];
+  /**
+   * For suites about what happens above the store: PostgreSQL where it can be had, because suites that choose no
+   * database run on SQLite; all of them in `npm run test:long`.
+   */
+  aboveStore: TestDatabase[];
+  stop(): Promise<void>;
+}
+
+export async function testDatabases(): Promise<TestDatabases> {
   const server = await startPostgres();
   const skip = "reason" in server ? server.reason : false;
   const places: TestPlace[] = [];
@@ -31,16 +42,22 @@ export async function testDatabases(): Promise<{ all: TestDatabase[]; stop(): Pr
     places.push({ dataDir, databaseUrl, remove });
     return { dataDir, databaseUrl, remove };
   };
+  const sqlite: TestDatabase = {
+    name: "sqlite",
+    skip: false,
+    fresh: () => fresh(false),
+    migrated: () => fresh(false),
+  };
+  const postgres: TestDatabase = {
+    name: "postgres",
+    skip,
+    fresh: () => fresh(true),
+    migrated: () => fresh(true, process.env[TEMPLATE_VARIABLE]),
+  };
+  const all = [sqlite, postgres];
   return {
-    all: [
-      { name: "sqlite", skip: false, fresh: () => fresh(false), migrated: () => fresh(false) },
-      {
-        name: "postgres",
-        skip,
-        fresh: () => fresh(true),
-        migrated: () => fresh(true, process.env[TEMPLATE_VARIABLE]),
-      },
-    ],
+    all,
+    aboveStore: LONG ? all : [skip === false ? postgres : sqlite],
     stop: async () => {
       for (const { remove } of places) remove();
       if ("stop" in server) await server.stop();

@@ -1,4 +1,4 @@
-/** A suite over the whole platform, once for every database. */
+/** A suite over the whole platform, on the databases that suites above the store run on. */
 import { after, before, describe } from "node:test";
 import type { Clock } from "../src/lib/time/clock.ts";
 import type { Store } from "../src/store/store.ts";
@@ -20,18 +20,19 @@ export interface Suite extends ApiSuite {
 export interface SuiteOptions {
   clock?: Clock;
   config?: Record<string, string>;
-  /** Default both; suites that test/installed runs on SQLite need only the other one. */
-  only?: "postgres";
+  /** `all` for suites with SQL of their own; `postgres` for suites that test/installed runs on SQLite. */
+  on?: "all" | "postgres";
 }
 
 export async function onEachDatabase(
   title: string,
   suite: (given: Suite) => void,
-  { only, ...options }: SuiteOptions = {},
+  { on, ...options }: SuiteOptions = {},
 ): Promise<void> {
   const databases = await testDatabases();
   after(() => databases.stop());
-  for (const database of databases.all.filter(({ name }) => only === undefined || only === name)) {
+  const chosen = on ? databases.all.filter(({ name }) => on === "all" || on === name) : databases.aboveStore;
+  for (const database of chosen) {
     describe(`${title} on ${database.name}`, { skip: database.skip }, () => {
       let platform: TestPlatform;
       before(async () => {

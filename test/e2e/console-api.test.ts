@@ -19,7 +19,7 @@ import { draftOf } from "../store.ts";
 const databases = await testDatabases();
 after(() => databases.stop());
 
-for (const database of databases.all) {
+for (const database of databases.aboveStore) {
   describe(`console API on ${database.name}`, { skip: database.skip }, () => {
     let platform: TestPlatform;
     let store: Store;

@@ -10,7 +10,7 @@ import { draftOf } from "../store.ts";
 const databases = await testDatabases();
 after(() => databases.stop());
 
-for (const database of databases.all) {
+for (const database of databases.aboveStore) {
   describe(`custom domains on ${database.name}`, { skip: database.skip }, () => {
     let platform: TestPlatform;
     let dns: DnsServer;

@@ -10,7 +10,7 @@ import { startTestPlatform, type TestPlatform } from "../platform.ts";
 const databases = await testDatabases();
 after(() => databases.stop());
 
-for (const database of databases.all) {
+for (const database of databases.aboveStore) {
   describe(`drive tokens on ${database.name}`, { skip: database.skip }, () => {
     let platform: TestPlatform;
     let store: Store;

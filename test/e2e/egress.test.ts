@@ -14,7 +14,7 @@ const POOL = ["203.0.113.1", "203.0.113.2", "203.0.113.3", "2001:db8::1", "2001:
 const GATEWAYS = "/vpcs/default/egressgateways";
 const IPS = `${GATEWAYS}/gw/ips`;
 
-for (const database of databases.all) {
+for (const database of databases.aboveStore) {
   describe(`VPCs and egress on ${database.name}`, { skip: database.skip }, () => {
     let platform: TestPlatform;
     let place: Awaited<ReturnType<typeof database.fresh>>;

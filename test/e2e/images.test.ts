@@ -13,7 +13,7 @@ interface Listed {
   metadata: { name: string; resourceType: string; workspace: string; sourceWorkspace?: string };
 }
 
-for (const database of databases.all) {
+for (const database of databases.aboveStore) {
   describe(`images on ${database.name}`, { skip: database.skip }, () => {
     let platform: TestPlatform;
     let store: Store;

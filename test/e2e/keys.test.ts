@@ -9,7 +9,7 @@ import { startTestPlatform, TEST_KEY, type TestPlatform } from "../platform.ts";
 const databases = await testDatabases();
 after(() => databases.stop());
 
-for (const database of databases.all) {
+for (const database of databases.aboveStore) {
   describe(`service accounts and API keys on ${database.name}`, { skip: database.skip }, () => {
     let platform: TestPlatform;
     let store: Store;

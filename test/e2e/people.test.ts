@@ -17,7 +17,7 @@ interface Listed {
   expired: boolean;
 }
 
-for (const database of databases.all) {
+for (const database of databases.aboveStore) {
   describe(`people on ${database.name}`, { skip: database.skip }, () => {
     let platform: TestPlatform;
     let store: Store;

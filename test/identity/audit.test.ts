@@ -170,4 +170,4 @@ function auditSuite(suite: Suite): void {
   });
 }
 
-await onEachDatabase("the audit log", auditSuite, { clock });
+await onEachDatabase("the audit log", auditSuite, { clock, on: "all" });

@@ -14,7 +14,7 @@ const CALLBACK = "http://127.0.0.1:43210/callback";
 const databases = await testDatabases();
 after(() => databases.stop());
 
-for (const database of databases.all) {
+for (const database of databases.aboveStore) {
   describe(`signing in elsewhere on ${database.name}`, { skip: database.skip }, () => {
     let platform: TestPlatform;
     let other: OtherProvider;

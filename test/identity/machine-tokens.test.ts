@@ -13,7 +13,7 @@ import { makeRobot } from "./people.ts";
 let skewMs = 0;
 const clock: Clock = { now: () => Date.now() + skewMs };
 
-await onEachDatabase("machine tokens", machineTokens, { only: "postgres" });
+await onEachDatabase("machine tokens", machineTokens, { on: "postgres" });
 
 await onEachDatabase(
   "machine tokens, later and forged,",

@@ -2,4 +2,4 @@
 import { onEachDatabase } from "../each-platform.ts";
 import { peopleTokens } from "./people-suite.ts";
 
-await onEachDatabase("people's tokens", peopleTokens, { only: "postgres" });
+await onEachDatabase("people's tokens", peopleTokens, { on: "postgres" });

@@ -10,7 +10,7 @@ import { AGENT_IMAGE, type AgentWorld, agentWorld, type Got, until } from "./age
 const databases = await testDatabases();
 after(() => databases.stop());
 
-for (const database of databases.all) {
+for (const database of databases.aboveStore) {
   describe(`asynchronous requests on ${database.name}`, { skip: database.skip }, () => {
     let world: AgentWorld;
     let platform: TestPlatform;

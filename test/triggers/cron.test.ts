@@ -12,7 +12,7 @@ const databases = await testDatabases();
 const clock = minuteClock();
 after(() => databases.stop());
 
-for (const database of databases.all) {
+for (const database of databases.aboveStore) {
   describe(`cron triggers on ${database.name}`, { skip: database.skip }, () => {
     let world: AgentWorld;
     let platform: TestPlatform;

@@ -17,7 +17,7 @@ after(() => databases.stop());
 const PYTHON = spawnSync("python3", ["--version"]).status === 0;
 const said = (...contents: string[]) => contents.map((content) => ({ role: "user", content }));
 
-for (const database of databases.all) {
+for (const database of databases.aboveStore) {
   describe(`threads on ${database.name}`, { skip: database.skip }, () => {
     let world: AgentWorld;
     let platform: TestPlatform;
