@@ -96,7 +96,7 @@ async function look(): Promise<void> {
   const two = await driver.create(spec("two"));
   const closed = await driver.create({ ...spec("closed"), network: "closed" });
 
-  await until(async () => (await reach(one, "203.0.113.2", 2)) !== ""); // its rules are read in a moment
+  await until(async () => (await reach(one, "203.0.113.2", 20)) !== ""); // its rules are read in a moment
   assert.equal(await reach(one, "203.0.113.2", 50), "seen as 203.0.113.1", "out, behind the machine's address");
   for (const host of ["10.9.9.9", "169.254.169.254"]) {
     const near = execFileSync("bash", ["-c", `cat < /dev/tcp/${host}/7000`], { encoding: "utf8" });
@@ -225,7 +225,7 @@ async function ping(box: Observed, from: string): Promise<void> {
 async function source(box: Observed, host: string): Promise<string> {
   let seen = "";
   await until(async () => {
-    seen = await reach(box, host, 5);
+    seen = await reach(box, host, 20);
     return seen !== "";
   });
   return seen;
