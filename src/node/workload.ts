@@ -11,6 +11,8 @@ export interface WorkloadSpec {
   /** Host name inside. */
   name: string;
   image: string;
+  /** How the image is fetched, for a driver whose engine does that. */
+  pull?: ImagePull;
   /** Start from these files instead of the image's own. */
   snapshot?: string;
   env: Record<string, string>;
@@ -29,6 +31,12 @@ export interface WorkloadSpec {
   log?: LogTag;
   /** One foreground command; without it the workload is a sandbox, which keeps its files until it is destroyed. */
   exec?: Exec;
+}
+
+export interface ImagePull {
+  /** Default IfNotPresent. */
+  policy?: "Always" | "IfNotPresent" | "Never";
+  credentials?: { registry: string; repository: string; username: string; password: string };
 }
 
 /** `outbound`: the internet but no private address. `closed`: only the platform's doors. */

@@ -37,6 +37,9 @@ export const kubernetesMissing: string | null =
 export const BERTH_IMAGE = "registry.example/berth:1";
 export const BASE_IMAGE = "registry.example/base:1";
 
+export const PRIVATE_IMAGE = "private.example/team/tool:1";
+export const PRIVATE_LOGIN = ["reader", "s3:cret"] as const;
+
 export interface Cluster {
   api: ApiServer;
   kubelet: Kubelet;
@@ -50,6 +53,7 @@ export async function startCluster(): Promise<Cluster> {
   const dir = mkdtempSync(join(tmpdir(), "berth-cluster-"));
   const kubelet = new Kubelet(api, {
     [BERTH_IMAGE]: { files: { "/opt/berth/sandboxd": await sandboxdBinary() }, env: {} },
+    [PRIVATE_IMAGE]: { files: {}, env: { FROM_IMAGE: "private" }, login: PRIVATE_LOGIN.join(":") },
     [BASE_IMAGE]: { files: {}, env: { FROM_IMAGE: "yes", HOME: "/root" } },
   });
   await api.start();

@@ -16,13 +16,19 @@ import { freePort } from "../free-port.ts";
 import { run } from "../local/run.ts";
 import { addImage, startFakeRegistry } from "../registry/fake-registry.ts";
 import { eventually } from "../sandboxd-harness.ts";
-import { type Cluster, kubernetesMissing, startCluster } from "./cluster.ts";
+import { BASE_IMAGE, type Cluster, kubernetesMissing, PRIVATE_IMAGE, PRIVATE_LOGIN, startCluster } from "./cluster.ts";
 import { NAMESPACE } from "./kubelet.ts";
 import type { KubeObject } from "./store.ts";
 
 interface PodShape extends KubeObject {
   spec: {
-    containers: { env: { name: string }[]; command: string[]; image: string; securityContext: object }[];
+    containers: {
+      env: { name: string }[];
+      command: string[];
+      image: string;
+      imagePullPolicy: string;
+      securityContext: object;
+    }[];
     volumes: object[];
     [field: string]: unknown;
   };
@@ -297,6 +303,36 @@ describe("the Kubernetes driver", { skip: kubernetesMissing ?? false }, () => {
     await third.create(wanted);
     assert.equal((await third.waitExit(wanted.uid))?.exitCode, 0);
     assert.equal((await third.readOutput(wanted.uid, "stdout", 0, 100)).bytes.toString(), "of the image\n");
+  });
+
+  test("a private image is pulled with the workload's own credentials, which end with its pod", async (t) => {
+    const [username, password] = PRIVATE_LOGIN;
+    const credentials = { registry: "private.example", repository: "team/tool", username, password };
+    const own = spec({ image: PRIVATE_IMAGE, pull: { policy: "Always", credentials } });
+    const other = spec({ image: PRIVATE_IMAGE });
+    t.after(() => Promise.all([own, other].map(({ uid }) => one.destroy(uid))));
+    const pulls = () =>
+      cluster.api.store.list("secrets", NAMESPACE).filter(({ type }) => type === "kubernetes.io/dockerconfigjson");
+    assert.equal((await run(await one.create(own), "echo $FROM_IMAGE")).output, "private\n");
+    assert.equal(podOf(own.uid)?.spec.containers[0]?.imagePullPolicy, "Always");
+    assert.deepEqual(
+      pulls().map(({ metadata }) => metadata.ownerReferences?.[0]?.uid),
+      [podOf(own.uid)?.metadata.uid],
+    );
+    await assert.rejects(one.create(other), { code: "bad_request", message: /401 Unauthorized/ });
+    await one.destroy(own.uid);
+    assert.deepEqual(pulls(), []);
+  });
+
+  test("reserved names lead to the base image, other names to the kubelet", async (t) => {
+    const named = (image: string): WorkloadSpec => spec({ image });
+    const all = ["service/base-image:latest", "berth/py-app", "service/node", "base-image:latest"].map(named);
+    t.after(() => Promise.all(all.map(({ uid }) => one.destroy(uid))));
+    for (const wanted of all) {
+      await one.create(wanted);
+      assert.equal(podOf(wanted.uid)?.spec.containers[0]?.image, BASE_IMAGE, wanted.image);
+    }
+    await assert.rejects(one.create(named("node")), /pull "node"/);
   });
 
   test("a volume is one workload's, whichever server is asked", async (t) => {

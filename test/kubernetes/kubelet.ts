@@ -31,6 +31,7 @@ interface PodSpec {
   hostname: string;
   initContainers?: Container[];
   containers: Container[];
+  imagePullSecrets?: { name: string }[];
   volumes?: {
     name: string;
     emptyDir?: object;
@@ -40,7 +41,14 @@ interface PodSpec {
 }
 
 /** Image names that this machine has; files beside the machine's own programs. */
-export type KubeImages = Record<string, { files: Record<string, string>; env: Record<string, string> }>;
+export type KubeImages = Record<string, KubeImage>;
+
+interface KubeImage {
+  files: Record<string, string>;
+  env: Record<string, string>;
+  /** `user:password` that the image's registry asks for. */
+  login?: string;
+}
 
 interface Running {
   dir: string;
@@ -153,8 +161,10 @@ export class Kubelet {
     if (!container) throw new Error("a pod without containers");
     const secrets = (spec.volumes ?? []).flatMap(({ secret }) => (secret ? [secret.secretName] : []));
     if (!secrets.every((name) => this.#api.store.get("secrets", NAMESPACE, name))) return; // the next look finds them
-    for (const { image } of [...(spec.initContainers ?? []), container])
-      if (!this.#images[image]) return this.#waiting(uid, "ErrImagePull", `failed to pull "${image}": not found`);
+    for (const { image } of [...(spec.initContainers ?? []), container]) {
+      const problem = this.#pullProblem(image, spec);
+      if (problem !== null) return this.#waiting(uid, "ErrImagePull", `failed to pull "${image}": ${problem}`);
+    }
     const dir = mkdtempSync(join(this.#dir, "pod-"));
     const address = this.#free.shift() ?? `${this.#subnet}.${this.#next++}`;
     const running: Running = { dir, address, process: null, stopping: false };
@@ -180,6 +190,22 @@ export class Kubelet {
       podIP: address,
       containerStatuses: [{ name: container.name, state: { terminated: { exitCode, reason } } }],
     });
+  }
+
+  /** Offers the credentials whose key is the beginning of the image's name, as a kubelet does. */
+  #pullProblem(image: string, { imagePullSecrets = [] }: PodSpec): string | null {
+    const known = this.#images[image];
+    if (!known) return "not found";
+    if (known.login === undefined) return null;
+    const offered = imagePullSecrets.flatMap(({ name }) => {
+      const secret = this.#api.store.get("secrets", NAMESPACE, name);
+      if (secret?.type !== "kubernetes.io/dockerconfigjson") return [];
+      const text = Buffer.from((secret.data as Record<string, string>)[".dockerconfigjson"] ?? "", "base64");
+      const { auths } = JSON.parse(text.toString()) as { auths: Record<string, { auth: string }> };
+      return Object.entries(auths).flatMap(([key, { auth }]) => (image.startsWith(key) ? [auth] : []));
+    });
+    const isRight = offered.some((auth) => Buffer.from(auth, "base64").toString() === known.login);
+    return isRight ? null : "401 Unauthorized";
   }
 
   #run(spec: PodSpec, container: Container, running: Running): PodProcess {

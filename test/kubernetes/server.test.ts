@@ -1,5 +1,6 @@
 /** A real server process whose workloads are pods of a cluster of the test's own. */
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,8 +8,17 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../free-port.ts";
 import { type Answer, TEST_KEY } from "../platform.ts";
+import { addImage, type FakeRegistry, startFakeRegistry } from "../registry/fake-registry.ts";
 import { type ServerProcess, startServer } from "../server-process.ts";
-import { BASE_IMAGE, BERTH_IMAGE, type Cluster, kubernetesMissing, startCluster } from "./cluster.ts";
+import {
+  BASE_IMAGE,
+  BERTH_IMAGE,
+  type Cluster,
+  kubernetesMissing,
+  PRIVATE_IMAGE,
+  PRIVATE_LOGIN,
+  startCluster,
+} from "./cluster.ts";
 import { NAMESPACE } from "./kubelet.ts";
 
 /** Far longer than anything here takes: a test that waits in vain fails. */
@@ -18,11 +28,14 @@ const LOOK_MS = 50;
 describe("a server with driver kubernetes", { skip: kubernetesMissing ?? false }, () => {
   const dataDir = mkdtempSync(join(tmpdir(), "berth-kube-server-"));
   let cluster: Cluster;
+  let registry: FakeRegistry;
   let server: ServerProcess;
   let env: Record<string, string>;
 
   before(async () => {
     cluster = await startCluster();
+    registry = await startFakeRegistry();
+    addImage(registry, "team/tool:1", { layers: [] });
     const port = String(await freePort());
     env = {
       BERTH_DRIVER: "kubernetes",
@@ -32,19 +45,21 @@ describe("a server with driver kubernetes", { skip: kubernetesMissing ?? false }
       BERTH_KUBE_BASE_IMAGE: BASE_IMAGE,
       BERTH_KUBE_DOORS: `127.0.0.1:${port}`,
       BERTH_KUBE_DOOR_PORT: port,
+      BERTH_REGISTRIES: `private.example,${registry.host}`,
     };
     server = await startServer({ dataDir, env });
   });
   after(async () => {
     await server?.kill("SIGKILL").catch(() => {});
     await cluster?.stop();
+    await registry?.[Symbol.asyncDispose]();
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
   });
 
-  const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
+  const call = async (method: string, path: string, body?: unknown, headers: object = {}): Promise<Answer> => {
     const answer = await fetch(`${server.url}${path}`, {
       method,
-      headers: { authorization: `Bearer ${TEST_KEY}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${TEST_KEY}`, "content-type": "application/json", ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const text = await answer.text();
@@ -88,6 +103,42 @@ describe("a server with driver kubernetes", { skip: kubernetesMissing ?? false }
     assert.equal((await call("DELETE", "/v0/sandboxes/box")).status, 200);
     await until(pods, ({ length }) => length === 0);
     assert.equal(cluster.api.store.list("secrets", NAMESPACE).length, 1, "the key alone is left");
+  });
+
+  test("a private image is pulled with the credentials of its workspace alone", async () => {
+    const [USERNAME, PASSWORD] = PRIVATE_LOGIN;
+    const connection = {
+      metadata: { name: "tools" },
+      spec: { integration: "registry", config: { registry: "private.example" }, secret: { USERNAME, PASSWORD } },
+    };
+    assert.equal((await call("POST", "/v0/integrations/connections", connection)).status, 200);
+    assert.equal((await call("POST", "/v0/workspaces", { name: "others" })).status, 200);
+    const make = (name: string, workspace: string, image: string): Promise<Answer> => {
+      const body = { metadata: { name }, spec: { runtime: { image, memory: 256 } } };
+      return call("POST", "/v0/sandboxes", body, { "x-service-workspace": workspace });
+    };
+    const mine = await make("mine", "main", PRIVATE_IMAGE);
+    assert.equal(mine.body.status, "DEPLOYED", JSON.stringify(mine.body));
+    const theirs = await make("theirs", "others", PRIVATE_IMAGE);
+    assert.match(JSON.stringify(theirs.body), /401 Unauthorized/);
+    assert.match(JSON.stringify((await make("unknown", "main", "service/unknown")).body), /There is no image/);
+    assert.match(JSON.stringify((await make("far", "main", "elsewhere.example/tool")).body), /not allowed/);
+    assert.equal((await call("DELETE", "/v0/sandboxes/mine")).status, 200);
+    await until(pods, ({ length }) => length === 0);
+    assert.equal(cluster.api.store.list("secrets", NAMESPACE).length, 1, "the key alone is left");
+  });
+
+  test("a workspace that runs signed images only gets no other image from the kubelet", async () => {
+    const { publicKey } = generateKeyPairSync("ed25519");
+    const publicKeys = [publicKey.export({ type: "spki", format: "pem" })];
+    assert.equal((await call("POST", "/v0/workspaces", { name: "signed" })).status, 200);
+    const runtime = { imageSignatures: { publicKeys } };
+    assert.equal((await call("PUT", "/v0/workspaces/signed", { runtime })).status, 200);
+    const image = `${registry.host}/team/tool:1`;
+    const body = { metadata: { name: "unsigned" }, spec: { runtime: { image, memory: 256 } } };
+    const made = await call("POST", "/v0/sandboxes", body, { "x-service-workspace": "signed" });
+    assert.match(JSON.stringify(made.body), /runs signed images only, and sha256:[0-9a-f]{64} is not signed/);
+    assert.deepEqual(pods(), []);
   });
 
   test("tasks of a job are pods that end with their codes", async () => {

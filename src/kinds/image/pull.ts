@@ -5,8 +5,10 @@ import { type Reference, referenceText } from "../../contract/image-reference.ts
 import { bytesText } from "../../lib/bytes-text.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { Progress, Pulled, PullRequest } from "../../node/images/puller.ts";
+import type { ImagePull } from "../../node/workload.ts";
 import { PullRefused } from "../../registry/problem.ts";
 import type { Deps } from "../port.ts";
+import { engineImage } from "./engine-image.ts";
 import { findImage as findRecord, type PullPolicy, recordTag, tagsOf } from "./images.ts";
 import { pullCredentials } from "./pull-credentials.ts";
 import { ownRequest } from "./registry/own-source.ts";
@@ -42,6 +44,8 @@ export interface StartImage {
   digest?: string;
   /** Whether it was pulled for this start. */
   isNew: boolean;
+  /** For the driver, where its engine pulls the image. */
+  pull?: ImagePull;
 }
 
 type PullDeps = Pick<Deps, "store" | "driver" | "settings" | "puller" | "blobs" | "clock" | "log">;
@@ -60,7 +64,8 @@ export async function startImage(
 ): Promise<StartImage> {
   const resolved = await resolveReference(reference, user, deps);
   if (resolved === null) throw new PlatformError("bad_request", `There is no image ${reference}.`);
-  if ("found" in resolved) return localImage(reference, resolved.found, user, deps);
+  if ("found" in resolved)
+    return (await engineImage(reference, user, deps, request)) ?? localImage(reference, resolved.found, user, deps);
   const { remote } = resolved;
   const here = await currentCopy(remote, user, deps, request);
   if (here) {

@@ -31,6 +31,9 @@ async function keysOf(
   return keys ? new Map(keys.map((pem) => [fingerprintOf(pem), createPublicKey(pem)])) : null;
 }
 
+export const runsSignedOnly = async (workspace: string, deps: Pick<SignatureDeps, "store">): Promise<boolean> =>
+  (await keysOf(workspace, deps)) !== null;
+
 interface SigningRuntime {
   imageSignatures?: { publicKeys?: string[] } | null;
 }

@@ -5,7 +5,7 @@ import type { WorkloadSpec } from "../../node/workload.ts";
 import type { ExecutionRow, TaskClaim } from "../../store/executions/execution.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";
-import { startImage } from "../image/pull.ts";
+import { type StartImage, startImage } from "../image/pull.ts";
 import type { Deps } from "../port.ts";
 import { baseImage, codeEnv, withArguments } from "../workload/bundle.ts";
 import { accountOf, credentialsOf, taskCopy } from "../workload/identity.ts";
@@ -36,7 +36,7 @@ export interface TaskKind {
   job: Resource;
   execution: ExecutionRow;
   runnable: Runnable;
-  image: string;
+  image: Pick<StartImage, "loaded" | "pull">;
   env: Record<string, string>;
   /** Id of the job's own service account. */
   account: string;
@@ -55,8 +55,8 @@ export async function taskKind(execution: ExecutionRow, job: Resource, deps: Dep
     execution,
     runnable,
     image: image
-      ? (await startImage(image, job, deps, { policy, dockerConfig })).loaded
-      : (runnable.bundle?.image ?? baseImage(deps)),
+      ? await startImage(image, job, deps, { policy, dockerConfig })
+      : { loaded: runnable.bundle?.image ?? baseImage(deps) },
     env: {
       ...(runnable.bundle?.drive ? codeEnv : {}),
       ...usualEnv(job, deps.settings),
@@ -78,7 +78,8 @@ export async function taskSpec(claim: TaskClaim, kind: TaskKind, deps: Deps): Pr
   return {
     uid: claim.workload,
     name: job.name,
-    image,
+    image: image.loaded,
+    ...(image.pull ? { pull: image.pull } : {}),
     // After the lease another machine may run the task, so the driver ends it here by then even if this server died.
     exec: { argv, alone: true, onExit: "exit", endsAtMs: claim.leaseUntil },
     env: {

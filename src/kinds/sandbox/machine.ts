@@ -62,6 +62,7 @@ export async function sandboxMachine(sandbox: Resource, deps: Deps, pull: ImageR
     uid: sandbox.uid,
     name: sandbox.name,
     image: image.loaded,
+    ...(image.pull ? { pull: image.pull } : {}),
     env: {
       ...platformEnv(sandbox, deps.settings),
       ...trust.env,

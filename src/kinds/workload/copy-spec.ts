@@ -52,6 +52,7 @@ export async function copyMachine(
     uid,
     name: resource.name,
     image: command.image.loaded,
+    ...(command.image.pull ? { pull: command.image.pull } : {}),
     env: {
       ...(bundle?.drive ? codeEnv : {}),
       ...usualEnv(resource, deps.settings),

@@ -20,6 +20,15 @@ const ENV_BY_NAME: Readonly<Record<string, Record<string, string>>> = {
 
 export const BASE_NAMES: readonly string[] = Object.keys(ENV_BY_NAME);
 
+/**
+ * Whether a name means the base image where an engine finds images by itself. Names without a prefix that the base
+ * image shares with an image of Docker Hub, such as `node`, mean that other image there.
+ */
+export function isBaseImage(name: string, brand: string): boolean {
+  const env = baseEnv(name, brand);
+  return env !== null && (name.includes("/") || /^base-image\b/.test(name) || Object.keys(env).length > 0);
+}
+
 /** The variables of the base image by that name; null when the name is none of the base image. */
 export function baseEnv(name: string, brand: string): Record<string, string> | null {
   const [, prefix, plain = ""] = /^(?:([^/]+)\/)?([^/:]+)(?::latest)?$/.exec(name) ?? [];

@@ -123,6 +123,11 @@ export class Puller {
     return this.#refusing(request.reference, async () => fromFirst(this.#sources(request), ask));
   }
 
+  /** Refuses a registry that the operator does not allow. Throws PullRefused. */
+  requireAllowed(request: PullRequest): Promise<void> {
+    return this.#refusing(request.reference, async () => void this.#sources(request));
+  }
+
   #sources({ reference, credentials, own }: PullRequest): readonly Source[] {
     return own ? [own.source] : this.#options.registries.sourcesOf(reference, credentials);
   }

@@ -13,7 +13,7 @@ import type { Capabilities, CapabilityName } from "../../capabilities/capabiliti
 import type { CallOptions } from "../../dial/endpoint.ts";
 import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
-import { baseEnv } from "../../images/base-names.ts";
+import { baseEnv, isBaseImage } from "../../images/base-names.ts";
 import type { CommandOf } from "../../images/image-command.ts";
 import type { Grade, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
 import { Serial } from "../common/serial.ts";
@@ -252,7 +252,7 @@ export class KubernetesDriver implements Driver {
   /** A cluster does not tell the command that an image names: the image's registry does. */
   async #withCommand(spec: WorkloadSpec): Promise<WorkloadSpec> {
     if (!spec.exec || spec.exec.argv.length > 0 || spec.exec.builtin !== undefined) return spec;
-    const argv = (await this.#parts.options.commandOf?.(this.#imageOf(spec.image))) ?? [];
+    const argv = (await this.#parts.options.commandOf?.(this.#imageOf(spec.image), spec.pull?.credentials)) ?? [];
     if (argv.length > 0) return { ...spec, exec: { ...spec.exec, argv } };
     throw new PlatformError(
       "unprocessable",
@@ -260,15 +260,10 @@ export class KubernetesDriver implements Driver {
     );
   }
 
-  /**
-   * The base image, and its names with programs of their own, lead to the operator's choice. Every other name, such as
-   * `node`, is the kubelet's to find.
-   */
+  /** Names of the base image lead to the operator's choice. Every other name is the kubelet's to find. */
   #imageOf(name: string): string {
     const { options, image } = this.#parts;
-    const plain = name.replace(/:latest$/, "");
-    const isBase = plain === "base-image" || plain === `${options.brand}/base-image`;
-    return isBase || Object.keys(this.#ownEnv(name)).length > 0 ? (options.baseImage ?? image) : name;
+    return isBaseImage(name, options.brand) ? (options.baseImage ?? image) : name;
   }
 
   #ownEnv(name: string): Record<string, string> {

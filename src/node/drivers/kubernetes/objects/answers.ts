@@ -30,6 +30,7 @@ export const podSchema = z.object({
   metadata,
   spec: z.object({
     hostUsers: z.boolean().nullish(),
+    imagePullSecrets: z.array(z.object({ name: z.string().nullish() })).nullish(),
     containers: z.array(z.object({ name: z.string(), resources: z.object({ limits: texts }).nullish() })),
   }),
   status: z

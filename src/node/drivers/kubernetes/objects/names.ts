@@ -13,7 +13,7 @@ export const LABEL = {
   managedBy: "app.kubernetes.io/managed-by",
 } as const;
 
-export type Role = "workload" | "server" | "volume" | "key" | "config" | "policy";
+export type Role = "workload" | "server" | "volume" | "key" | "config" | "pull" | "policy";
 
 export const ANNOTATION = {
   record: "berth.record",

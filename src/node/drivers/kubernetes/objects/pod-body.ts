@@ -1,7 +1,7 @@
 /** A workload as the API server is asked for it. */
 
 import { GATE_ADDRESS_VARIABLE, SANDBOX_RUN_DIR } from "../../../../contract/sandbox-wire.ts";
-import type { Limits } from "../../../workload.ts";
+import type { ImagePull, Limits } from "../../../workload.ts";
 import { BIN_DIR, HOST_DIR, INIT_ARGV } from "../../common/daemon-config.ts";
 import { rootSizeMb } from "../../common/root-size.ts";
 import { DAEMON_IN_IMAGE, GATE_PORT } from "../settings.ts";
@@ -29,6 +29,10 @@ export interface PodOrder {
   /** Name of the Secret with the daemon's configuration. */
   secret: string;
   image: string;
+  /** Default IfNotPresent. */
+  pullPolicy?: ImagePull["policy"];
+  /** Name of the Secret with the workspace's credentials for the image; absent: it has none. */
+  pullSecret?: string | undefined;
   limits: Limits;
   /** Default: by memory. */
   storageMb?: number | undefined;
@@ -64,6 +68,7 @@ const BIN_MB = 512;
 export function podBody(ground: PodGround, order: PodOrder) {
   const { instance, image, runtimeClass, pullSecrets, userNamespaces } = ground;
   const { name, record, claims } = order;
+  const pullNames = [...(order.pullSecret === undefined ? [] : [order.pullSecret]), ...pullSecrets];
   const { storageMb = rootSizeMb(order.limits.memoryMb) } = order;
   const { limits, requests } = resourcesOf(order.limits);
   const resources = {
@@ -98,7 +103,7 @@ export function podBody(ground: PodGround, order: PodOrder) {
       dnsConfig: { nameservers: ["127.0.0.1"] },
       ...(userNamespaces ? { hostUsers: false } : {}),
       ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
-      ...(pullSecrets.length > 0 ? { imagePullSecrets: pullSecrets.map((each) => ({ name: each })) } : {}),
+      ...(pullNames.length > 0 ? { imagePullSecrets: pullNames.map((each) => ({ name: each })) } : {}),
       securityContext: { seccompProfile: { type: "RuntimeDefault" } },
       initContainers: [
         {
@@ -115,7 +120,7 @@ export function podBody(ground: PodGround, order: PodOrder) {
         {
           name: CONTAINER,
           image: order.image,
-          imagePullPolicy: "IfNotPresent",
+          imagePullPolicy: order.pullPolicy ?? "IfNotPresent",
           command: INIT_ARGV,
           ...(order.workDir === undefined ? {} : { workingDir: order.workDir }),
           env: [{ name: GATE_ADDRESS_VARIABLE, valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }],

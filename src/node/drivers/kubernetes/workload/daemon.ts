@@ -7,6 +7,7 @@ import { PROXY_ENV } from "../../common/proxy-env.ts";
 import type { Pod } from "../objects/answers.ts";
 import { labelsOf } from "../objects/names.ts";
 import { GRACE_SECONDS } from "../objects/pod-body.ts";
+import { secretBody } from "../objects/secret-body.ts";
 import { GATE_PORT } from "../settings.ts";
 import type { WorkloadRecord } from "./record.ts";
 import { type Door, doorPurpose, type Tokens } from "./tokens.ts";
@@ -57,21 +58,10 @@ export function configOf(spec: WorkloadSpec, record: WorkloadRecord, { tokens, d
   };
 }
 
-/** Owned by the pod: the cluster removes it with the pod, also when no server is left. */
-export function secretBody(instance: string, name: string, pod: Pod, config: SandboxdConfig) {
+export function configSecret(instance: string, name: string, pod: Pod, config: SandboxdConfig) {
   const text = Buffer.from(JSON.stringify(config));
   if (text.length > CONFIG_BYTES_MAX)
     throw new PlatformError("bad_request", "The environment and the command of a workload have at most 1 MB together.");
-  const { name: owner, uid } = pod.metadata;
-  return {
-    apiVersion: "v1",
-    kind: "Secret",
-    immutable: true,
-    metadata: {
-      name,
-      labels: labelsOf(instance, "config"),
-      ownerReferences: [{ apiVersion: "v1", kind: "Pod", name: owner, uid }],
-    },
-    data: { [SANDBOX_FILES.config]: text.toString("base64") },
-  };
+  const data = { [SANDBOX_FILES.config]: text.toString("base64") };
+  return secretBody({ type: "Opaque", name, labels: labelsOf(instance, "config"), pod, data });
 }

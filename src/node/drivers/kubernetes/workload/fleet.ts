@@ -18,9 +18,10 @@ import { isRefusal, KubeRefusal } from "../client/refusal.ts";
 import { type Pod, podSchema } from "../objects/answers.ts";
 import { ANNOTATION, podName, selectorOf } from "../objects/names.ts";
 import { CONTAINER, type PodGround, type PodOrder, podBody } from "../objects/pod-body.ts";
-import { configOf, secretBody } from "./daemon.ts";
+import { configOf, configSecret } from "./daemon.ts";
 import { outputIn } from "./last-output.ts";
 import { hasEnded, isHalted, isRunning, logNodeOf, observedOf } from "./observed.ts";
+import { pullSecret, pullSecretName } from "./pull-secret.ts";
 import { recordIn, type WorkloadRecord } from "./record.ts";
 import { startProblem } from "./start-problem.ts";
 import type { Tokens } from "./tokens.ts";
@@ -155,7 +156,11 @@ export class Fleet {
     };
     const doors = await this.#options.doors();
     for (;;) {
-      const body = podBody(ground, { ...order, record, secret: `${name}-${record.id}` });
+      const own = `${name}-${record.id}`;
+      const body = podBody(ground, {
+        ...{ ...order, record, secret: own, pullPolicy: spec.pull?.policy },
+        pullSecret: spec.pull?.credentials && pullSecretName(own),
+      });
       const { object: pod, made } = await client.create(podSchema, this.#path, body, { signal });
       const there = made ? record : recordIn(pod);
       if (there?.uid !== spec.uid) throw new PlatformError("conflict", `The pod ${name} is none of Berth's.`);
@@ -165,8 +170,11 @@ export class Fleet {
       }
       if (ground.userNamespaces && pod.spec.hostUsers !== false)
         throw new PlatformError("unprocessable", "This cluster has no user namespaces (it ignores hostUsers).");
-      const secret = secretBody(ground.instance, `${name}-${there.id}`, pod, configOf(spec, there, { tokens, doors }));
-      await client.put(`/api/v1/namespaces/${namespace}/secrets`, secret, { signal });
+      const secret = `${name}-${there.id}`;
+      const config = configSecret(ground.instance, secret, pod, configOf(spec, there, { tokens, doors }));
+      // The kubelet waits for the configuration, which is a volume, and not for credentials: these come first.
+      for (const body of [...pullSecrets(spec, ground, secret, pod), config])
+        await client.put(`/api/v1/namespaces/${namespace}/secrets`, body, { signal });
       return pod;
     }
   }
@@ -411,6 +419,9 @@ export class Fleet {
     return `${this.#path}/${podName(this.#options.ground.instance, uid)}`;
   }
 }
+
+const pullSecrets = ({ pull }: WorkloadSpec, { instance }: PodGround, secret: string, pod: Pod) =>
+  pull?.credentials ? [pullSecret(instance, pullSecretName(secret), pod, pull.credentials)] : [];
 
 const statsSchema = z.object({ memoryBytes: z.number(), cpuMs: z.number(), pids: z.number() });
 
