@@ -63,6 +63,8 @@ export interface SandboxdConfig {
   env?: Record<string, string>;
   /** The user that runs processes and terminals and owns written files. Default: the user of init. */
   user?: SandboxUser;
+  /** A file whose owner is that user, where the driver does not know the ids. */
+  userFile?: string;
   /** Loopback listeners that forward to the platform. */
   doors?: DoorConfig[];
   gate?: GateConfig;

@@ -1,7 +1,7 @@
 /**
  * Reads the configuration file that a driver writes for one sandbox. An invalid file stops the start with the reason.
  */
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import type { DoorConfig, SandboxdConfig } from "../contract/sandbox-wire.ts";
 
 type Check = (value: unknown) => boolean;
@@ -41,6 +41,7 @@ const FIELDS: Record<keyof SandboxdConfig, Field> = {
   workDir: { check: isPath },
   env: { check: isEnv },
   user: { check: isUser },
+  userFile: { check: isPath },
   claimFile: { check: isPath },
   names: { check: (value) => typeof value === "string" && parseListen(value) !== null },
   doors: { check: (value) => Array.isArray(value) && value.every(isDoor) },
@@ -62,7 +63,14 @@ export function readConfig(file: string): SandboxdConfig {
   const parsed: unknown = JSON.parse(readFileSync(file, "utf8"));
   const wrong = mistakeIn(parsed, FIELDS);
   if (wrong) throw new Error(`${file}: ${wrong}`);
-  return parsed as SandboxdConfig;
+  return withOwner(parsed as SandboxdConfig);
+}
+
+/** Root is the user of init, which needs no entry. */
+function withOwner({ userFile, ...config }: SandboxdConfig): SandboxdConfig {
+  if (userFile === undefined) return config;
+  const { uid, gid } = statSync(userFile);
+  return uid === 0 && gid === 0 ? config : { ...config, user: { uid, gid } };
 }
 
 function mistakeIn(value: unknown, fields: Record<string, Field>): string | null {

@@ -37,6 +37,8 @@ export const kubernetesMissing: string | null =
 export const BERTH_IMAGE = "registry.example/berth:1";
 export const BASE_IMAGE = "registry.example/base:1";
 
+/** An image whose USER is www-data. */
+export const USER_IMAGE = "registry.example/served:1";
 export const PRIVATE_IMAGE = "private.example/team/tool:1";
 export const PRIVATE_LOGIN = ["reader", "s3:cret"] as const;
 
@@ -53,6 +55,7 @@ export async function startCluster(): Promise<Cluster> {
   const dir = mkdtempSync(join(tmpdir(), "berth-cluster-"));
   const kubelet = new Kubelet(api, {
     [BERTH_IMAGE]: { files: { "/opt/berth/sandboxd": await sandboxdBinary() }, env: {} },
+    [USER_IMAGE]: { files: {}, env: { HOME: "/root" }, user: "33:33", workDir: "/var/tmp" },
     [PRIVATE_IMAGE]: { files: {}, env: { FROM_IMAGE: "private" }, login: PRIVATE_LOGIN.join(":") },
     [BASE_IMAGE]: { files: {}, env: { FROM_IMAGE: "yes", HOME: "/root" } },
   });

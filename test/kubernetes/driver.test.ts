@@ -16,7 +16,15 @@ import { freePort } from "../free-port.ts";
 import { run } from "../local/run.ts";
 import { addImage, startFakeRegistry } from "../registry/fake-registry.ts";
 import { eventually } from "../sandboxd-harness.ts";
-import { BASE_IMAGE, type Cluster, kubernetesMissing, PRIVATE_IMAGE, PRIVATE_LOGIN, startCluster } from "./cluster.ts";
+import {
+  BASE_IMAGE,
+  type Cluster,
+  kubernetesMissing,
+  PRIVATE_IMAGE,
+  PRIVATE_LOGIN,
+  startCluster,
+  USER_IMAGE,
+} from "./cluster.ts";
 import { NAMESPACE } from "./kubelet.ts";
 import type { KubeObject } from "./store.ts";
 
@@ -322,6 +330,22 @@ describe("the Kubernetes driver", { skip: kubernetesMissing ?? false }, () => {
     await assert.rejects(one.create(other), { code: "bad_request", message: /401 Unauthorized/ });
     await one.destroy(own.uid);
     assert.deepEqual(pulls(), []);
+  });
+
+  test("processes have the user and the folder that the image names, and the daemon stays root", {
+    skip: process.getuid?.() === 0 ? false : "needs root",
+  }, async (t) => {
+    const [box, command] = [USER_IMAGE, USER_IMAGE].map((image) => spec({ image })) as [WorkloadSpec, WorkloadSpec];
+    const says = "echo $(id -u):$(id -g) $HOME; pwd";
+    command.exec = { argv: ["sh", "-c", says] };
+    t.after(() => Promise.all([box, command].map(({ uid }) => one.destroy(uid))));
+    const made = await one.create(box);
+    assert.equal((await run(made, says)).output, "33:33 /var/www\n/var/tmp\n");
+    assert.notEqual((await run(made, "cat /run/berth/host/config.json")).exitCode, 0, "its configuration is root's");
+    await one.create(command);
+    await one.waitExit(command.uid);
+    const { bytes } = await one.readOutput(command.uid, "stdout", 0, 100);
+    assert.equal(bytes.toString(), "33:33 /var/www\n/var/tmp\n");
   });
 
   test("reserved names lead to the base image, other names to the kubelet", async (t) => {

@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import {
+  chmodSync,
   copyFileSync,
   existsSync,
   linkSync,
@@ -23,6 +24,7 @@ interface Container {
   image: string;
   command: string[];
   workingDir?: string;
+  securityContext?: { runAsUser?: number };
   env?: { name: string; value?: string }[];
   volumeMounts?: { name: string; mountPath: string; readOnly?: boolean }[];
 }
@@ -46,6 +48,9 @@ export type KubeImages = Record<string, KubeImage>;
 interface KubeImage {
   files: Record<string, string>;
   env: Record<string, string>;
+  workDir?: string;
+  /** `uid:gid` of the image's USER; default: root. */
+  user?: string;
   /** `user:password` that the image's registry asks for. */
   login?: string;
 }
@@ -219,7 +224,8 @@ export class Kubelet {
       env: { ...image?.env, ...env },
       command: container.command,
       hostname: spec.hostname,
-      workingDir: container.workingDir,
+      workingDir: container.workingDir ?? image?.workDir,
+      user: container.securityContext?.runAsUser === undefined ? image?.user : undefined,
       mounts: (container.volumeMounts ?? []).map(({ name, mountPath, readOnly = false }) => ({
         from: this.#volume(spec, name, running),
         at: mountPath,
@@ -233,6 +239,7 @@ export class Kubelet {
     const claim = volume?.persistentVolumeClaim?.claimName;
     const folder = claim === undefined ? join(running.dir, `volume-${name}`) : join(this.#dir, "claims", claim);
     mkdirSync(folder, { recursive: true });
+    if (volume?.emptyDir) chmodSync(folder, 0o777);
     const secret = volume?.secret && this.#api.store.get("secrets", NAMESPACE, volume.secret.secretName);
     for (const [file, data] of Object.entries((secret?.data ?? {}) as Record<string, string>)) {
       // All pods have the machine's network: what a pod calls its own loopback is the pod's address here.

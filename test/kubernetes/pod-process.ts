@@ -17,6 +17,8 @@ export interface ContainerOptions {
   env: Record<string, string>;
   hostname: string;
   workingDir?: string | undefined;
+  /** `uid:gid`; default: root. */
+  user?: string | undefined;
 }
 
 export interface ContainerEnd {
@@ -70,7 +72,7 @@ const NAMESPACES = [
   ...["--mount", "--pid", "--uts", "--fork", "--kill-child=SIGKILL"],
 ];
 
-function scriptOf(root: string, { files, mounts, hostname, workingDir = "/" }: ContainerOptions): string {
+function scriptOf(root: string, { files, mounts, hostname, workingDir = "/", user = "0:0" }: ContainerOptions): string {
   const lines = SHARED.map((path) => `mount --rbind ${path} '${root}${path}'`);
   lines.push(`mount -t proc proc '${root}/proc'`, `hostname '${hostname}'`);
   for (const [at, from] of Object.entries(files)) {
@@ -85,6 +87,6 @@ function scriptOf(root: string, { files, mounts, hostname, workingDir = "/" }: C
   return [
     ...lines,
     `cd '${root}'`,
-    `exec chroot '${root}' /bin/sh -c 'cd "$0" && exec "$@"' '${workingDir}' "$@"`,
+    `exec chroot --userspec=${user} '${root}' /bin/sh -c 'cd "$0" && exec "$@"' '${workingDir}' "$@"`,
   ].join("\n");
 }

@@ -45,13 +45,17 @@ interface Role {
   rules: { resourceNames?: string[] }[];
 }
 
+/** The name of an object of the chart's instance, as each instance of the suite has it. */
+const ofInstances = (name: string): string[] =>
+  Object.keys(INSTANCES).map((instance) => name.replace(/^berth-/, `${instance}-`));
+
 /** A service account with the rules of the chart's Role, for both instances. */
 async function restrictedAccount({ dir, apply, kubectl, control }: Cluster): Promise<string> {
   const documents = parseAllDocuments(readFileSync(goldenFile("trial"), "utf8")).map((each) => each.toJS() as Role);
   const role = documents.find(({ kind }) => kind === "Role");
   const rules = role?.rules.map(({ resourceNames, ...rule }) => ({
     ...rule,
-    ...(resourceNames ? { resourceNames: Object.keys(INSTANCES).map((name) => `${name}-workload-key`) } : {}),
+    ...(resourceNames ? { resourceNames: resourceNames.flatMap(ofInstances) } : {}),
   }));
   const metadata = { name: "servers", namespace: NAMESPACE };
   const rbac = { apiVersion: "rbac.authorization.k8s.io/v1", metadata };

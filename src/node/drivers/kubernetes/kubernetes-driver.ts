@@ -242,7 +242,10 @@ export class KubernetesDriver implements Driver {
     try {
       await this.#fleet.clear(spec.uid);
       const claims = await this.#volumes.hold(spec.uid, mounts);
-      return await this.#fleet.start({ spec: wanted, image: this.#imageOf(spec.image), claims }, signal);
+      const image = this.#imageOf(spec.image);
+      // The base image is the operator's, and its processes are root's.
+      const ownUser = !isBaseImage(spec.image, this.#parts.options.brand);
+      return await this.#fleet.start({ spec: wanted, image, ownUser, claims }, signal);
     } catch (error) {
       await this.#volumes.release(spec.uid, mounts).catch(() => {}); // the first error is the one to tell
       throw error;

@@ -10,6 +10,9 @@ import { ANNOTATION, hostWord, LABEL, labelsOf } from "./names.ts";
 import { cpuText, memoryText } from "./quantity.ts";
 
 export const CONTAINER = "workload";
+/** Init containers, in their order. */
+export const DAEMON_CONTAINER = "daemon";
+export const USER_CONTAINER = "user";
 
 /** What is the same for all pods of a driver. */
 export interface PodGround {
@@ -29,6 +32,8 @@ export interface PodOrder {
   /** Name of the Secret with the daemon's configuration. */
   secret: string;
   image: string;
+  /** Whether processes get the user that the image names. */
+  ownUser: boolean;
   /** Default IfNotPresent. */
   pullPolicy?: ImagePull["policy"];
   /** Name of the Secret with the workspace's credentials for the image; absent: it has none. */
@@ -51,6 +56,9 @@ const CAPABILITIES = [
 /** For the kubelet's own removal of a pod; a removal by Berth says its own time. */
 export const GRACE_SECONDS = 30;
 const OWNER_READS = 0o400;
+/** A folder for one file, which a process of the image's user makes: the file's owner is that user. */
+const USER_DIR = `${SANDBOX_RUN_DIR}/user`;
+export const USER_FILE = `${USER_DIR}/owner`;
 
 /** Requests are the limits: a quota of the namespace counts what a workload can use. */
 export function resourcesOf({ memoryMb, cpus }: Limits) {
@@ -64,6 +72,7 @@ const storageText = memoryText;
 const STORAGE_REQUEST_MB = 1024;
 /** The daemon's executable, with room for the next versions. */
 const BIN_MB = 512;
+const USER_MB = 1;
 
 export function podBody(ground: PodGround, order: PodOrder) {
   const { instance, image, runtimeClass, pullSecrets, userNamespaces } = ground;
@@ -75,9 +84,8 @@ export function podBody(ground: PodGround, order: PodOrder) {
     limits: { ...limits, "ephemeral-storage": storageText(storageMb) },
     requests: { ...requests, "ephemeral-storage": storageText(Math.min(storageMb, STORAGE_REQUEST_MB)) },
   };
+  const asRoot = { runAsUser: 0, runAsGroup: 0 };
   const secured = (add: string[]) => ({
-    runAsUser: 0,
-    runAsGroup: 0,
     privileged: false,
     allowPrivilegeEscalation: false,
     capabilities: { drop: ["ALL"], ...(add.length > 0 ? { add } : {}) },
@@ -107,14 +115,30 @@ export function podBody(ground: PodGround, order: PodOrder) {
       securityContext: { seccompProfile: { type: "RuntimeDefault" } },
       initContainers: [
         {
-          name: "daemon",
+          name: DAEMON_CONTAINER,
           image,
           imagePullPolicy: "IfNotPresent",
           command: [DAEMON_IN_IMAGE, "install", `${BIN_DIR}/sandboxd`],
           resources,
-          securityContext: secured([]),
+          securityContext: { ...secured([]), ...asRoot },
           volumeMounts: [{ name: "bin", mountPath: BIN_DIR }],
         },
+        ...(order.ownUser
+          ? [
+              {
+                name: USER_CONTAINER,
+                image: order.image,
+                imagePullPolicy: order.pullPolicy ?? "IfNotPresent",
+                command: [`${BIN_DIR}/sandboxd`, "sign", USER_FILE],
+                resources,
+                securityContext: secured([]),
+                volumeMounts: [
+                  { name: "bin", mountPath: BIN_DIR, readOnly: true },
+                  { name: "user", mountPath: USER_DIR },
+                ],
+              },
+            ]
+          : []),
       ],
       containers: [
         {
@@ -126,11 +150,12 @@ export function podBody(ground: PodGround, order: PodOrder) {
           env: [{ name: GATE_ADDRESS_VARIABLE, valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }],
           ports: [{ name: "gate", containerPort: GATE_PORT, protocol: "TCP" }],
           resources,
-          securityContext: secured(CAPABILITIES),
+          securityContext: { ...secured(CAPABILITIES), ...asRoot },
           volumeMounts: [
             { name: "run", mountPath: SANDBOX_RUN_DIR },
             { name: "bin", mountPath: BIN_DIR, readOnly: true },
             { name: "host", mountPath: HOST_DIR, readOnly: true },
+            ...(order.ownUser ? [{ name: "user", mountPath: USER_DIR, readOnly: true }] : []),
             ...claims.map(({ path, readOnly }, index) => ({ name: `claim-${index}`, mountPath: path, readOnly })),
           ],
         },
@@ -138,6 +163,7 @@ export function podBody(ground: PodGround, order: PodOrder) {
       volumes: [
         { name: "run", emptyDir: { sizeLimit: storageText(storageMb) } },
         { name: "bin", emptyDir: { sizeLimit: storageText(BIN_MB) } },
+        ...(order.ownUser ? [{ name: "user", emptyDir: { sizeLimit: storageText(USER_MB) } }] : []),
         { name: "host", secret: { secretName: order.secret, defaultMode: OWNER_READS } },
         ...claims.map(({ claim }, index) => ({
           name: `claim-${index}`,

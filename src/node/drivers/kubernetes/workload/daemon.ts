@@ -6,7 +6,7 @@ import { daemonConfig } from "../../common/daemon-config.ts";
 import { PROXY_ENV } from "../../common/proxy-env.ts";
 import type { Pod } from "../objects/answers.ts";
 import { labelsOf } from "../objects/names.ts";
-import { GRACE_SECONDS } from "../objects/pod-body.ts";
+import { GRACE_SECONDS, USER_FILE } from "../objects/pod-body.ts";
 import { secretBody } from "../objects/secret-body.ts";
 import { GATE_PORT } from "../settings.ts";
 import type { WorkloadRecord } from "./record.ts";
@@ -16,6 +16,8 @@ export interface DaemonOptions {
   tokens: Tokens;
   /** Where workloads reach a server. */
   doors: { host: string; port: number };
+  /** Whether processes get the user that the image names. */
+  ownUser: boolean;
 }
 
 /** A Secret has one megabyte. */
@@ -24,7 +26,8 @@ const STATE_DIR = `${SANDBOX_RUN_DIR}/state`;
 /** What init needs of the kubelet's grace for its own end. */
 const LAST_WORDS_MS = 5_000;
 
-export function configOf(spec: WorkloadSpec, record: WorkloadRecord, { tokens, doors }: DaemonOptions): SandboxdConfig {
+export function configOf(spec: WorkloadSpec, record: WorkloadRecord, options: DaemonOptions): SandboxdConfig {
+  const { tokens, doors, ownUser } = options;
   const env = { ...(spec.network === "outbound" ? PROXY_ENV : {}), ...spec.env };
   const usual = daemonConfig({
     ...{ network: spec.network, pids: spec.limits.pids, env, workDir: spec.workDir ?? "/", exec: spec.exec },
@@ -38,6 +41,7 @@ export function configOf(spec: WorkloadSpec, record: WorkloadRecord, { tokens, d
   return {
     ...rest,
     ...(spec.workDir === undefined ? {} : { workDir }),
+    ...(ownUser ? { userFile: USER_FILE } : {}),
     ...(exec
       ? {
           exec: {

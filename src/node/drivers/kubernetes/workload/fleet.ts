@@ -41,6 +41,7 @@ export interface FleetOptions {
 export interface Order {
   spec: WorkloadSpec;
   image: string;
+  ownUser: boolean;
   claims: PodOrder["claims"];
 }
 
@@ -132,7 +133,7 @@ export class Fleet {
     }
   }
 
-  async #make({ spec, image, claims }: Order, signal?: AbortSignal): Promise<Pod> {
+  async #make({ spec, image, ownUser, claims }: Order, signal?: AbortSignal): Promise<Pod> {
     const { client, ground, namespace, tokens } = this.#options;
     const record: WorkloadRecord = {
       uid: spec.uid,
@@ -149,6 +150,7 @@ export class Fleet {
       name,
       node: this.#options.node,
       image,
+      ownUser,
       limits: spec.limits,
       storageMb: spec.storageMb,
       workDir: spec.workDir,
@@ -171,7 +173,7 @@ export class Fleet {
       if (ground.userNamespaces && pod.spec.hostUsers !== false)
         throw new PlatformError("unprocessable", "This cluster has no user namespaces (it ignores hostUsers).");
       const secret = `${name}-${there.id}`;
-      const config = configSecret(ground.instance, secret, pod, configOf(spec, there, { tokens, doors }));
+      const config = configSecret(ground.instance, secret, pod, configOf(spec, there, { tokens, doors, ownUser }));
       // The kubelet waits for the configuration, which is a volume, and not for credentials: these come first.
       for (const body of [...pullSecrets(spec, ground, secret, pod), config])
         await client.put(`/api/v1/namespaces/${namespace}/secrets`, body, { signal });

@@ -23,6 +23,12 @@ const CASES: [what: string, status: object, code: string | null, waits: boolean,
     false,
   ],
   [
+    "an image without the C library of the daemon",
+    { initContainerStatuses: [{ name: "user", state: { terminated: { exitCode: 128, reason: "StartError" } } }] },
+    "bad_request",
+    false,
+  ],
+  [
     "a cluster without room",
     { conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "0/3 nodes" }] },
     "unavailable",

@@ -1,6 +1,7 @@
 /** Why a pod does not start, in the words of the cluster. */
 import { PlatformError } from "../../../../contract/errors.ts";
 import type { ContainerStatus, Pod } from "../objects/answers.ts";
+import { DAEMON_CONTAINER, USER_CONTAINER } from "../objects/pod-body.ts";
 import { isPullSecretName } from "./pull-secret.ts";
 
 /** Reasons of the kubelet that no waiting mends. */
@@ -40,10 +41,19 @@ export function startProblem({ spec, status }: Pod): StartProblem | null {
 /** `hasOwn`: the pod has credentials of its own for its image. */
 function problemOf({ name, state }: ContainerStatus, hasOwn: boolean): StartProblem | null {
   const { waiting, terminated } = state ?? {};
-  if (name === "daemon" && terminated && terminated.exitCode !== 0) {
+  if (terminated && terminated.exitCode !== 0 && (name === DAEMON_CONTAINER || name === USER_CONTAINER)) {
     const said = terminated.message ?? terminated.reason ?? `it ended with ${terminated.exitCode}`;
-    const message = `The daemon could not be put into the pod (${said}). Is the setting kube_image an image of Berth?`;
-    return { problem: new PlatformError("unavailable", message), waitMs: 0 };
+    const problem =
+      name === DAEMON_CONTAINER
+        ? new PlatformError(
+            "unavailable",
+            `The daemon could not be put into the pod (${said}). Is the setting kube_image an image of Berth?`,
+          )
+        : new PlatformError(
+            "bad_request",
+            `The daemon does not run in the image (${said}). It needs the GNU C library, as in Debian, Ubuntu and Fedora.`,
+          );
+    return { problem, waitMs: 0 };
   }
   const { reason = "", message = "" } = waiting ?? {};
   const said = `${reason}: ${message}`;
