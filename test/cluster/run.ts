@@ -1,12 +1,13 @@
 /**
  * `npm run test:cluster`: provides the parts of a Kubernetes cluster, and runs the suites on a real one. The cluster
  * lives in network, mount and process namespaces of its own: when their first process ends, the kernel ends the rest
- * and drops every mount. Words after the command choose suites by name.
+ * and drops every mount. Words after the command choose suites by name; `--file=PATH` runs another file on the cluster.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { provideDebianPackages } from "./parts/debian.ts";
 import { CACHE } from "./parts/folder.ts";
 import { findGo, provideGoPrograms } from "./parts/go-programs.ts";
@@ -27,8 +28,9 @@ const dir = mkdtempSync("/var/tmp/berth-cluster-");
 const cgroup = `berth-cluster-${process.pid}`;
 makeControlGroup(cgroup);
 const removeFolders = makeFixedFolders();
-const only = process.argv.slice(2).map((word) => `--test-name-pattern=${word}`);
-const file = join(import.meta.dirname, "suites.cluster.ts");
+const { values, positionals } = parseArgs({ options: { file: { type: "string" } }, allowPositionals: true });
+const only = positionals.map((word) => `--test-name-pattern=${word}`);
+const file = values.file ?? join(import.meta.dirname, "suites.cluster.ts");
 const child = spawn("unshare", [...NAMESPACES, process.execPath, ...only, file], {
   stdio: "inherit",
   env: { ...process.env, NODE_ENV: "test", BERTH_CLUSTER_DIR: dir, BERTH_CLUSTER_CGROUP: cgroup },
