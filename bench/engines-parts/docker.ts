@@ -23,10 +23,10 @@ export async function measureDocker(): Promise<Findings> {
       (await promisify(execFile)("docker", args, { env })).stdout.trim();
     const [image = ""] = (await docker("images", "--quiet")).split("\n");
     const alone = ["--network", "none"];
-    const there = await docker("run", "--detach", ...alone, image, "sleep", "100000");
+    const there = await docker("run", "--detach", ...alone, "--entrypoint", "sleep", image, "100000");
     const reference = await measureCommands({
       name: DOCKER_RUN,
-      create: () => docker("run", "--rm", ...alone, image, "true"),
+      create: () => docker("run", "--rm", ...alone, "--entrypoint", "true", image),
       exec: () => docker("exec", there, "true"),
     });
     await docker("rm", "--force", there);

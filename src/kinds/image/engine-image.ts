@@ -8,7 +8,7 @@ import { isBaseImage } from "../../node/images/base-names.ts";
 import type { PullRequest } from "../../node/images/puller.ts";
 import type { ImagePull } from "../../node/workload.ts";
 import type { Deps } from "../port.ts";
-import type { ImageRequest, StartImage } from "./pull.ts";
+import type { ImageRequest, StartImage } from "./image-request.ts";
 import { pullCredentials } from "./pull-credentials.ts";
 import type { User } from "./resolve.ts";
 import { requireSigned, runsSignedOnly } from "./signatures.ts";

@@ -5,11 +5,11 @@ import { type Reference, referenceText } from "../../contract/image-reference.ts
 import { bytesText } from "../../lib/bytes-text.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { Progress, Pulled, PullRequest } from "../../node/images/puller.ts";
-import type { ImagePull } from "../../node/workload.ts";
 import { PullRefused } from "../../registry/problem.ts";
 import type { Deps } from "../port.ts";
 import { engineImage } from "./engine-image.ts";
-import { findImage as findRecord, type PullPolicy, recordTag, tagsOf } from "./images.ts";
+import type { ImageRequest, StartImage } from "./image-request.ts";
+import { findImage as findRecord, recordTag, tagsOf } from "./images.ts";
 import { pullCredentials } from "./pull-credentials.ts";
 import { ownRequest } from "./registry/own-source.ts";
 import { placeOfImage } from "./registry/place.ts";
@@ -24,29 +24,7 @@ import {
 } from "./resolve.ts";
 import { noteSigned, refuseUnsigned, requireSigned } from "./signatures.ts";
 
-export interface ImageRequest {
-  policy?: PullPolicy | undefined;
-  /** Registry credentials of the workload. */
-  dockerConfig?: unknown;
-  signal?: AbortSignal;
-  /** Told about a pull that has begun and goes on, now and then. */
-  tell?: (message: string) => void;
-}
-
-/** An image that is on this machine. */
-export interface StartImage {
-  /** The driver's name for the image. */
-  loaded: string;
-  /** When its tag got this content; null for images that the operator installed. It decides who gets secrets. */
-  changedAt: string | null;
-  /** `docker.io/library/python:3.12`, with its digest; absent where the driver keeps no images. */
-  source?: string;
-  digest?: string;
-  /** Whether it was pulled for this start. */
-  isNew: boolean;
-  /** For the driver, where its engine pulls the image. */
-  pull?: ImagePull;
-}
+export type { ImageRequest, StartImage } from "./image-request.ts";
 
 type PullDeps = Pick<Deps, "store" | "driver" | "settings" | "puller" | "blobs" | "clock" | "log">;
 
