@@ -73,7 +73,7 @@ export async function measureRecords(): Promise<void> {
 }
 
 function serverOf(name: string, dataDir: string, databaseUrl: string): Server {
-  const machine = new FakeMachine();
+  const machine = new FakeMachine({ images: ["service/base-image:latest"] });
   const plain = fakeDriver(machine);
   const driver: Driver = {
     ...plain,
