@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import { CALLBACK, interactionOf } from "../auth/external/sign-in.ts";
 import { ALL_SCOPES } from "../auth/oauth/access-tokens.ts";
 import type { AnonymousLimit } from "../auth/oauth/anonymous-limit.ts";
-import { cliNames, isRegistered } from "../auth/oauth/clients.ts";
+import { cliNames, isStranger } from "../auth/oauth/clients.ts";
 import { deviceEntry } from "../auth/oauth/device-entry.ts";
 import { returnFromProvider, showStep, takeStep } from "../auth/oauth/interaction.ts";
 import { ownClientId } from "../auth/oauth/own-client.ts";
@@ -28,7 +28,7 @@ export function addSignInRoutes(
     const asked = new URLSearchParams(queryOf(request).slice(1));
     settleClient(asked, cliNames(brand), true);
     if (asked.get("client_id") === ownClientId(brand)) asked.delete("scope");
-    else settleScopes(asked, scopes, isRegistered(asked.get("client_id") ?? "") ? CALLING_SCOPES : [ALL_SCOPES]);
+    else settleScopes(asked, scopes, isStranger(asked.get("client_id") ?? "") ? CALLING_SCOPES : [ALL_SCOPES]);
     await pass(request, reply, `${ROUTES.authorization}?${asked}`, null, null);
   });
   for (const path of [ROUTES.authorization, ROUTES.code_verification])

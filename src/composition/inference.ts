@@ -13,6 +13,7 @@ import { createJobHandler } from "../gateway/job-handler.ts";
 import { clientsMaxOf, DEFAULT_LIMITS, type GatewayLimits, openMaxOf } from "../gateway/limits.ts";
 import { sharesOf } from "../gateway/open-exchanges.ts";
 import { createServedFunctions } from "../kinds/function/served.ts";
+import { createToolRecords } from "../kinds/function/tool-records.ts";
 import { isServed } from "../kinds/hub/servers.ts";
 import { standingOf } from "../kinds/policy/placement.ts";
 import type { Deps } from "../kinds/port.ts";
@@ -95,6 +96,7 @@ export async function startInference(
     count === 0
       ? null
       : createEdges(count, start, foundation, identity, deps, directory, certificates, metrics, gatewaySettings);
+  const toolRecords = createToolRecords(deps);
   const gateway = createGateway({
     settings: {
       ...gatewaySettings,
@@ -120,6 +122,8 @@ export async function startInference(
     }),
     handlers: { job: createJobHandler({ brand, manage }) },
     ownEndpoint: ownEndpoints(deps),
+    toolsListed: toolRecords.listed,
+    toolsDeployed: toolRecords.deployed,
     ...principals,
     ...directory,
   });

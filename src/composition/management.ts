@@ -12,6 +12,7 @@ import { resourceHandlers } from "../api/resource-handlers.ts";
 import { createApi } from "../api/server.ts";
 import { addUploadRoute } from "../api/upload-route.ts";
 import { createIdentityProvider } from "../auth/external/identity-provider.ts";
+import { createClientDocuments } from "../auth/oauth/client-document.ts";
 import { previewOrigins, sharedWithWorkloads } from "../contract/console.ts";
 import type { DirectCall } from "../contract/direct-call.ts";
 import { createEdge, type Edge } from "../http/edge.ts";
@@ -30,6 +31,7 @@ import { hostsOf, type Identity } from "./identity.ts";
 import type { Inference } from "./inference.ts";
 import type { StartedPeers } from "./peers.ts";
 import type { S3Door } from "./s3.ts";
+import { privateAddressesOf } from "./settings.ts";
 import type { Start } from "./start.ts";
 
 /** The port is the last thing on the stack: it closes before anything that a request in flight may need. */
@@ -94,12 +96,17 @@ export async function startManagement(
     cacheFolder: join(config.data, "cache"),
     log: platform.log,
   });
+  const privateAddresses = privateAddressesOf(config);
   const toProviders = { clock, outbound: stack.add(createOutbound({ privateAddresses: true })) };
   addOauthRoutes(api, {
     ...platform,
     ...{ authenticator, verifyToken, issuer, pagesUrl, isRunning },
     cookiesAreOwn: () => pagesUrl().startsWith("https:") || sharedWithWorkloads(consoleBase()) === null,
     scopes: SCOPES,
+    documents: createClientDocuments({
+      ...{ store: platform.store, log: platform.log, clock, scopes: SCOPES, loopback: privateAddresses },
+      outbound: stack.add(createOutbound({ privateAddresses })),
+    }),
     memberScopes: MEMBER_SCOPES,
     checkDriveToken: createDriveTokenCheck({ ...platform, makerOf }),
     brand: config.brand,

@@ -1,6 +1,8 @@
 /** One request on its way to a workload, and the parts of the gateway that serve it. */
 import { GatewayError } from "../contract/gateway-errors.ts";
+import type { Downstream } from "../http/downstream.ts";
 import type { PlatformResponseOptions } from "../http/platform-response.ts";
+import type { WorkloadRoute } from "../http/route.ts";
 import type { MemoryPressure } from "../lib/memory-pressure.ts";
 import type { AdmitContext, Admitted } from "./admit.ts";
 import type { GatewayCounters } from "./counters.ts";
@@ -16,6 +18,8 @@ export interface ServeContext extends AdmitContext {
   handing: ForwardContext;
   responding: PlatformResponseOptions;
   identityWords: string[];
+  /** Serves a request that the platform makes for a client. */
+  within(down: Downstream, route: WorkloadRoute, origin: CallOrigin): Promise<void>;
   stopping: boolean;
   /** Each connection ends with its next answer: another process has taken this one's place. */
   retiring: boolean;
@@ -23,6 +27,12 @@ export interface ServeContext extends AdmitContext {
   running: number;
   drained: (() => void) | null;
 }
+
+/**
+ * Who makes a request: a client; the platform for a client, to a function behind a virtual server; or the platform
+ * itself, which lists the tools of the active revision and gets all of them.
+ */
+export type CallOrigin = "client" | "virtual-server" | "pinning";
 
 export interface Call {
   startedAtMs: number;
@@ -35,6 +45,7 @@ export interface Call {
   pagePrefix: string;
   method: string;
   revision: string | null;
+  origin: CallOrigin;
   heldMs: number | null;
   /** Called once, at the end. */
   leave(): void;

@@ -7,6 +7,8 @@ import type { WorkloadKind } from "../contract/addresses.ts";
 import type { FacadeName } from "../contract/facades.ts";
 import type { GatewayError, GatewayErrorCode, GatewayErrorOptions } from "../contract/gateway-errors.ts";
 import type { Kept } from "../contract/kept-access.ts";
+import type { ServedServer, ToolRules } from "../contract/tools/tool-rules.ts";
+import type { ListedTool } from "../contract/tools/tool-state.ts";
 import type { Downstream } from "../http/downstream.ts";
 import type { FixedHeaders } from "../http/header-rules.ts";
 import type { PathPages } from "../http/page-rules.ts";
@@ -58,6 +60,10 @@ export interface GatewayDeps {
   keepRequest(kept: KeptRequest): Promise<boolean>;
   /** Called once per admitted request, after its end. */
   meter(record: RequestRecord): void;
+  /** Called when a pinned server lists tools that change what is recorded about it. */
+  toolsListed?(workload: Workload, listed: readonly ListedTool[]): void;
+  /** Records the tools of a newly deployed revision as approved. */
+  toolsDeployed?(workload: Workload, revision: string, listed: readonly ListedTool[]): Promise<void>;
   /** The platform's own endpoint for this request; null = the workload answers. */
   ownEndpoint?(request: OwnRequest): OwnEndpoint | null;
   /** The other servers of the database; absent when there are none. */
@@ -224,6 +230,10 @@ export interface Workload {
   preview: PreviewRules | null;
   /** Set when only some roles may enter. */
   kept?: Kept | null;
+  /** Set when not all tools of an MCP server reach everybody. */
+  tools?: ToolRules | null;
+  /** Functions whose tools the platform serves here under prefixed names. */
+  servers?: readonly ServedServer[] | null;
 }
 
 /** "api" is the sandbox's own API; a number is a port inside the instance. */

@@ -13,6 +13,7 @@ import { keptOf } from "../contract/kept-access.ts";
 import type { Place } from "../contract/placement.ts";
 import { CLAIMS } from "../contract/references.ts";
 import { choiceOf, liveCanary } from "../contract/revision-share.ts";
+import { serversOf, toolRulesOf } from "../contract/tools/tool-rules.ts";
 import type { Activity } from "../lib/activity.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import { type Clock, MINUTE_MS } from "../lib/time/clock.ts";
@@ -388,6 +389,8 @@ function plainEntryOf(resource: Resource, { isServed, self }: Pick<DirectoryDeps
       triggers: httpTriggersOf(resource),
       preview: null,
       kept: keptOf(resource),
+      tools: toolRulesOf(resource),
+      servers: serversOf(resource),
     },
   };
 }

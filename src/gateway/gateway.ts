@@ -78,6 +78,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     forwarding: { pool, sweeper, rules },
     handing: { pool: peerPool, sweeper, rules },
     responding: { rules, clock, docsUrl: settings.docsUrl },
+    within: (down, route, origin) => serve(context, down, route, null, origin),
     stopping: false,
     retiring: false,
     running: 0,

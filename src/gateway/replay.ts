@@ -40,7 +40,14 @@ export async function replay(context: ServeContext, asked: Replay): Promise<Repl
     requireOpen(workload);
     const admitted = { workload, principal: null, path: "", dropAuthorization: false, previewCookie: null };
     const { method } = request;
-    const nowhere = { prefix: "", pagePrefix: "", revision: null, heldMs: null, leave: () => {} };
+    const nowhere = {
+      prefix: "",
+      pagePrefix: "",
+      revision: null,
+      heldMs: null,
+      origin: "client" as const,
+      leave: () => {},
+    };
     call = { startedAtMs: deps.clock.now(), startedMs, requestId, admitted, method, ...nowhere };
     choose(context, down, call);
     const lease = await instanceFor(context, down, call);

@@ -8,7 +8,7 @@ import { requestIdOf } from "../http/request-id.ts";
 import { portOf, type Route, type WorkloadRoute } from "../http/route.ts";
 import { acceptAsync } from "./accept-async.ts";
 import { type Admitted, admit, find } from "./admit.ts";
-import { type Call, finished, requireRoom, type ServeContext } from "./call.ts";
+import { type Call, type CallOrigin, finished, requireRoom, type ServeContext } from "./call.ts";
 import { cookieValue } from "./credentials.ts";
 import type { GatewayDeps, InstanceLease, OwnEndpoint, Principal, RequestRecord, Workload } from "./deps.ts";
 import { type ExchangeLimits, type ForwardOutcome, forward } from "./forward.ts";
@@ -16,8 +16,10 @@ import { headOf } from "./forwarded-head.ts";
 import { handOn } from "./hand-on.ts";
 import { ClientGone, hold } from "./hold.ts";
 import { asyncTriggerOf, enter } from "./http-trigger.ts";
-import { type McpSession, sessionGone, sessionMarker, sessionOf, withOwnId } from "./mcp-session.ts";
-import { answerOwn } from "./own-answer.ts";
+import { gate } from "./mcp/gate.ts";
+import { type McpSession, sessionGone, sessionMarker, sessionOf, withOwnId } from "./mcp/session.ts";
+import { serveVirtual } from "./mcp/virtual-server.ts";
+import { answerOwn, type OwnOutcome } from "./own-answer.ts";
 import { ownOrigin } from "./own-origin.ts";
 import { pickRevision } from "./pick-revision.ts";
 import { throughPort } from "./port-path.ts";
@@ -39,6 +41,7 @@ export async function serve(
   down: Downstream,
   route: Route,
   known: Principal | null = null,
+  origin: CallOrigin = "client",
 ): Promise<void> {
   const startedAtMs = context.deps.clock.now();
   const startedMs = performance.now();
@@ -77,8 +80,10 @@ export async function serve(
       return handOn(context, down, onward, requestId);
     const leave = context.open.enter(admitted, addressOf(context.forwarding.rules, down));
     const begun = { startedAtMs, startedMs, requestId, admitted, method, leave };
-    call = { ...begun, prefix, pagePrefix, revision: null, heldMs: null };
-    if (by === false) await pass(context, down, entered, call, requestId);
+    call = { ...begun, prefix, pagePrefix, revision: null, origin, heldMs: null };
+    if (by === false) await passTools(context, down, entered, call, requestId);
+    else if (workload.tools || workload.servers)
+      throw new GatewayError("POLICY_VIOLATION", "The tools of this server are checked: call it directly.");
     else record(context, call, await acceptAsync(context, down, call, by, requestId));
   } catch (error) {
     refuse(context, down, call, error, { fixed, requestId });
@@ -103,6 +108,24 @@ const NOT_KEPT = ["Cache-Control", "no-store", "Vary", "Sec-Fetch-Mode"];
 
 const ANY_ORIGIN = ["Access-Control-Allow-Origin", "*"];
 
+/** Serves an admitted request; one to an MCP server whose tools are checked goes through their gate. */
+async function passTools(
+  context: ServeContext,
+  down: Downstream,
+  route: WorkloadRoute,
+  call: Call,
+  requestId: string,
+): Promise<void> {
+  const { workload } = call.admitted;
+  if (!workload.tools || call.origin === "pinning") return pass(context, down, route, call, requestId);
+  const gated = await gate(context, down, call);
+  if ("request" in gated) return pass(context, gated.request, route, call, requestId);
+  const text = JSON.stringify(gated.refused.body);
+  const { status } = gated.refused;
+  respond(context.forwarding.rules, down, status, "application/json", text, ["X-Request-Id", requestId], null);
+  recordOwn(context, call, { status, bytesIn: down.contentLength, bytesOut: Buffer.byteLength(text) });
+}
+
 /** Serves an admitted request and meters it. */
 async function pass(
   context: ServeContext,
@@ -113,6 +136,9 @@ async function pass(
 ): Promise<void> {
   const { deps, forwarding } = context;
   const { admitted } = call;
+  // A loop of functions that serve each other would never end.
+  if (admitted.workload.servers && call.origin !== "client") throw new GatewayError("ROUTE_NOT_FOUND");
+  if (admitted.workload.servers) return recordOwn(context, call, await serveVirtual(context, down, call));
   if (admitted.workload.door === "platform") return answerHere(context, down, call, requestId);
   const limits = limitsFor(deps, down, admitted);
   const session = sessionOf(down, admitted.workload);
@@ -127,7 +153,7 @@ async function pass(
     if (own !== null) {
       const outcome = await answerOwn(forwarding.rules, down, own, requestId);
       lease.release();
-      record(context, call, { ...outcome, error: null, clientGone: false });
+      recordOwn(context, call, outcome);
       return;
     }
     const rawHeaders = session === null ? down.rawHeaders : withOwnId(down.rawHeaders, session);
@@ -197,7 +223,7 @@ async function answerHere(context: ServeContext, down: Downstream, call: Call, r
   const own = askOwn(context.deps, down, call.admitted);
   if (own === null) throw new GatewayError("ROUTE_NOT_FOUND");
   const outcome = await answerOwn(context.forwarding.rules, down, own, requestId, SERVED_BODY_BYTES_MAX);
-  record(context, call, { ...outcome, error: null, clientGone: false });
+  recordOwn(context, call, outcome);
 }
 
 /** Bytes of an MCP request, including the text that tool calls carry. */
@@ -248,11 +274,19 @@ function rejoin({ deps }: ServeContext, call: Call, copy: string): InstanceLease
 export function choose({ deps, cookies }: ServeContext, down: Downstream, call: Call): string | null {
   const plan = call.admitted.workload.revisions;
   if (plan === null) return null;
+  if (call.origin === "pinning") {
+    call.revision = plan.active;
+    return null;
+  }
   const pinned = plan.canary === undefined ? null : cookieValue(down.header("cookie"), cookies.revision);
   const { revision, pin } = pickRevision(plan, pinned, deps.random(), deps.clock.now());
   call.revision = revision;
   return pin;
 }
+
+/** Records a request that the platform answered itself. */
+const recordOwn = (context: ServeContext, call: Call, outcome: OwnOutcome): void =>
+  record(context, call, { ...outcome, error: null, clientGone: false });
 
 function record(context: ServeContext, call: Call, outcome: ForwardOutcome): void {
   const { error, ...rest } = outcome;

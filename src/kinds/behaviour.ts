@@ -13,6 +13,7 @@ import { egressGatewayBehaviour } from "./egress-gateway/behaviour.ts";
 import { egressIpBehaviour } from "./egress-ip/behaviour.ts";
 import { featureHandlers } from "./feature/handlers.ts";
 import { functionBehaviour } from "./function/behaviour.ts";
+import { functionHandlers } from "./function/handlers.ts";
 import { hubHandlers } from "./hub/handlers.ts";
 import { imageUploads } from "./image/build.ts";
 import { imageHandlers } from "./image/handlers.ts";
@@ -89,6 +90,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...configurationHandlers,
   ...customDomainHandlers,
   ...featureHandlers,
+  ...functionHandlers,
   ...hubHandlers,
   ...forkHandlers,
   ...sandboxHandlers,

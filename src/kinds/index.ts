@@ -16,6 +16,7 @@ import { egressGateway, egressGatewayOperations } from "./egress-gateway/kind.ts
 import { egressIp, egressIpOperations } from "./egress-ip/kind.ts";
 import { featureOperations } from "./feature/operations.ts";
 import { functionKind } from "./function/kind.ts";
+import { functionOperations } from "./function/operations.ts";
 import { hubOperations } from "./hub/operations.ts";
 import { imageOperations } from "./image/operations.ts";
 import { imageShareOperations } from "./image/share-operations.ts";
@@ -95,6 +96,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...egressGatewayOperations,
   ...egressIpOperations,
   ...featureOperations,
+  ...functionOperations,
   ...hubOperations,
   ...imageOperations,
   ...imageShareOperations,

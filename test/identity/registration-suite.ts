@@ -1,6 +1,8 @@
 /** Programs that register themselves: an MCP client that has only an address, and what others make of the open door. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { before, test } from "node:test";
 import { auth, type OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
 import type { OAuthClientInformationMixed, OAuthTokens } from "@modelcontextprotocol/sdk/shared/auth.js";
@@ -8,6 +10,31 @@ import type { ApiSuite } from "../each-platform.ts";
 import { Browser, type Page } from "./browser.ts";
 import { makeMember } from "./people.ts";
 import { CALLBACK, type Person } from "./program.ts";
+
+/** A site that publishes documents of programs. */
+async function startSite() {
+  const pages = new Map<string, { body: string; type: string; fetched: number }>();
+  const server = createServer((request, response) => {
+    const page = pages.get(request.url ?? "");
+    if (page === undefined) return void response.writeHead(404).end();
+    page.fetched += 1;
+    response.writeHead(200, { "content-type": page.type }).end(page.body);
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    url,
+    fetched: (path: string): number => pages.get(path)?.fetched ?? 0,
+    publish(path: string, document: (clientId: string) => object, type = "application/json"): string {
+      pages.set(path, { body: JSON.stringify(document(url + path)), type, fetched: 0 });
+      return url + path;
+    },
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
 
 /** What such a program does, and the person who allows it something. */
 export function selfRegistered(url: () => string, person: () => Person) {
@@ -98,6 +125,61 @@ export function registration(suite: ApiSuite): void {
       await fetch(`${suite.url()}/.well-known/oauth-authorization-server`)
     ).json()) as { registration_endpoint: string };
     assert.equal(endpoint, `${suite.url()}/oauth/register`);
+  });
+
+  test("a client id may be the address of a document that describes the program", async () => {
+    await using site = await startSite();
+    const verifier = randomBytes(32).toString("base64url");
+    const challenge = { code_challenge: createHash("sha256").update(verifier).digest("base64url") };
+    const id = site.publish("/app/client.json", (client_id) => ({
+      ...{ client_id, client_name: "Desk <i>app</i>", redirect_uris: [CALLBACK], scope: "admin" },
+    }));
+    const browser = new Browser(suite.url());
+    const consent = await consentTo(browser, authorize(id, challenge));
+    assert.ok(consent.text.includes("Desk &#60;i&#62;app&#60;/i&#62;"));
+    assert.ok(consent.text.includes(`<strong>${new URL(id).host}</strong> describes it`), "people see whose it is");
+    assert.ok(!consent.text.includes("everything that you may do"));
+    const back = new URL((await browser.submit(consent, { step: "allow" })).url);
+    const exchanged = await fetch(`${suite.url()}/oauth/token`, {
+      method: "POST",
+      body: new URLSearchParams({
+        ...{ grant_type: "authorization_code", client_id: id, redirect_uri: CALLBACK, code_verifier: verifier },
+        code: back.searchParams.get("code") ?? "",
+      }),
+    });
+    assert.equal(exchanged.status, 200, await exchanged.clone().text());
+    const { access_token: key } = (await exchanged.json()) as { access_token: string };
+    assert.equal((await suite.call("GET", "/functions/tool", { key })).status, 404, "let in");
+    assert.equal((await suite.call("GET", "/api_keys", { key })).status, 403);
+    assert.equal(site.fetched("/app/client.json"), 1, "kept");
+    const metadata = await fetch(`${suite.url()}/.well-known/oauth-authorization-server`);
+    assert.equal(((await metadata.json()) as Record<string, unknown>).client_id_metadata_document_supported, true);
+  });
+
+  test("a document that does not describe its address is refused, and so are odd addresses", async () => {
+    await using site = await startSite();
+    const good = { redirect_uris: [CALLBACK] };
+    const ids = [
+      site.publish("/other", () => ({ ...good, client_id: "https://app.example/client.json" })),
+      site.publish("/secret", (client_id) => ({
+        ...good,
+        client_id,
+        token_endpoint_auth_method: "client_secret_basic",
+      })),
+      site.publish("/scheme", (client_id) => ({ client_id, redirect_uris: ["javascript:alert(1)"] })),
+      site.publish("/large", (client_id) => ({ ...good, client_id, filler: "x".repeat(20_000) })),
+      site.publish("/elsewhere", (client_id) => ({ ...good, client_id }), "text/html"),
+      `${site.publish("/fine", (client_id) => ({ ...good, client_id }))}?query`,
+      site.publish("/", (client_id) => ({ ...good, client_id })),
+      `${site.url.replace("http://", "http://user@")}/fine`,
+      "http://169.254.169.254/latest/meta-data",
+      "http://app.example/client.json",
+    ];
+    for (const id of ids) {
+      const page = await new Browser(suite.url()).visit(authorize(id));
+      assert.ok(page.text.includes("That did not work"), id);
+    }
+    assert.deepEqual([site.fetched("/fine"), site.fetched("/")], [0, 0]);
   });
 
   test("what it says about itself is checked, and no secret is given out", async () => {

@@ -1,7 +1,6 @@
 /** Listens where HOST and PORT say, for both eras: sessions with streams that can be resumed, and requests on their own. */
 import { randomUUID } from "node:crypto";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { Readable } from "node:stream";
+import { createServer } from "node:http";
 import {
   createMcpHandler,
   type EventStore,
@@ -12,6 +11,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
 import { everythingServer } from "./everything-server.ts";
+import { fetchListener } from "./fetch-listener.ts";
 
 const modern = createMcpHandler(
   (context) =>
@@ -57,30 +57,4 @@ function eventStore(): EventStore {
   };
 }
 
-async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const left = new AbortController();
-  res.once("close", () => left.abort());
-  const { method = "GET", headers } = req;
-  const hasBody = method !== "GET" && method !== "HEAD";
-  const request = new Request(new URL(req.url ?? "/", `http://${headers.host}`), {
-    method,
-    headers: headers as Record<string, string>,
-    signal: left.signal,
-    ...(hasBody ? { body: Readable.toWeb(req) as ReadableStream, duplex: "half" } : {}),
-  });
-  const response = await answer(request);
-  res.writeHead(response.status, Object.fromEntries(response.headers));
-  res.flushHeaders();
-  if (response.body === null) res.end();
-  else
-    Readable.fromWeb(response.body as never)
-      .on("error", () => res.destroy())
-      .pipe(res);
-}
-
-createServer((req, res) => {
-  serve(req, res).catch((error: unknown) => {
-    console.error(error);
-    res.destroy();
-  });
-}).listen(Number(process.env.PORT), process.env.HOST);
+createServer(fetchListener(answer)).listen(Number(process.env.PORT), process.env.HOST);

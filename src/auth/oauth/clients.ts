@@ -13,6 +13,12 @@ export const REGISTERED_PREFIX = "reg-";
 /** Whether a client registered itself, which anybody may do. */
 export const isRegistered = (clientId: string): boolean => clientId.startsWith(REGISTERED_PREFIX);
 
+/** Whether a client's id is the address of a document that describes it, which anybody may publish. */
+export const isDocument = (clientId: string): boolean => /^https?:\/\//.test(clientId);
+
+/** Whether nobody here has checked the client. */
+export const isStranger = (clientId: string): boolean => isRegistered(clientId) || isDocument(clientId);
+
 /** Client records in oidc-provider's format, with the member names of RFC 7591. */
 export type ClientRecord = Record<string, unknown>;
 
@@ -20,17 +26,19 @@ export interface ClientDeps {
   store: Store;
   brand: string;
   memberScopes: ReadonlySet<string>;
+  documents: { find(clientId: string): Promise<ClientRecord | undefined> };
   /** Origin of the pages that people see. */
   pagesUrl(): string;
 }
 
 export async function findClient(
-  { store, brand, memberScopes, pagesUrl }: ClientDeps,
+  { store, brand, memberScopes, documents, pagesUrl }: ClientDeps,
   id: string,
 ): Promise<ClientRecord | undefined> {
   if (id === ownClientId(brand)) return ownClient(brand, pagesUrl());
   if (id === brand) return cli(id);
   if (isRegistered(id)) return store.oauth.find("Client", id);
+  if (isDocument(id)) return documents.find(id);
   const account = await store.keys.findServiceAccountAcrossWorkspaces(id);
   const workspace = account && (await store.workspaces.get(account.workspace));
   if (!account || !workspace) return undefined;

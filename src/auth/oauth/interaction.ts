@@ -11,7 +11,7 @@ import { knownBrowser, rememberBrowser } from "../known-browser.ts";
 import { messagePage, pageHeaders } from "../pages/layout.ts";
 import { signIn } from "../sign-in.ts";
 import { type Exchange, vacateSession } from "./browser-session.ts";
-import { isRegistered } from "./clients.ts";
+import { isDocument, isStranger } from "./clients.ts";
 import { consentPage, continuePage, onwardPage, signInPage } from "./pages.ts";
 import { keepRegistered } from "./registration.ts";
 import { INTERACTION, PROTOCOL_SCOPES } from "./request.ts";
@@ -160,9 +160,11 @@ async function show(
     return;
   }
   const user = await deps.store.people.getUser(details.session?.accountId ?? "");
-  const stranger = isRegistered(clientId) ? (redirectUri ?? "") : null;
+  const stranger = isStranger(clientId) ? { redirectUri: redirectUri ?? "", document: documentOf(clientId) } : null;
   reply(response, 200, consentPage(name, user?.email ?? "you", scopesOf(details), stranger, secret));
 }
+
+const documentOf = (clientId: string): string | null => (isDocument(clientId) ? clientId : null);
 
 /** Returns null when the step belongs to another browser or has expired; the person has then been told. */
 async function detailsOf({ provider, request, response }: Exchange): Promise<InteractionDetails | null> {

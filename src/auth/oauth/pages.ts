@@ -49,11 +49,18 @@ export const onwardPage = (address: string): string => {
 };
 
 /** `stranger` is the redirect address of a program that registered itself, whose name may be false. */
+/** A program that nobody here has checked. */
+export interface Stranger {
+  redirectUri: string;
+  /** Address of the document that describes it; null for one that registered itself. */
+  document: string | null;
+}
+
 export const consentPage = (
   clientName: string,
   who: string,
   scopes: readonly string[],
-  stranger: string | null,
+  stranger: Stranger | null,
   secret: string,
 ): string =>
   page(
@@ -65,7 +72,11 @@ export const consentPage = (
     }</p>${
       stranger === null
         ? ""
-        : `<p>Nobody here has checked this program. It will be answered at <code>${escapeHtml(stranger)}</code>. Allow it only if you have just started it yourself.</p>`
+        : `<p>Nobody here has checked this program.${
+            stranger.document === null
+              ? ""
+              : ` <strong>${escapeHtml(new URL(stranger.document).host)}</strong> describes it, at <code>${escapeHtml(stranger.document)}</code>.`
+          } It will be answered at <code>${escapeHtml(stranger.redirectUri)}</code>. Allow it only if you have just started it yourself.</p>`
     }
 <form method="post">${hidden("secret", secret)}${row(button("Allow", ' name="step" value="allow"'), plainButton("Deny", ' name="step" value="deny"'))}</form>`,
   );

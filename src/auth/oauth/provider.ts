@@ -14,6 +14,7 @@ import { messagePage, pageHeaders } from "../pages/layout.ts";
 import { ACCESS_TOKEN_SECONDS, generateSigningPair, SIGNING_ALG, SIGNING_PURPOSE } from "./access-tokens.ts";
 import { createAdapter } from "./adapter.ts";
 import { SESSION_COOKIE, SESSION_SECONDS } from "./browser-session.ts";
+import type { ClientDocuments } from "./client-document.ts";
 import { deviceForm } from "./device-entry.ts";
 import { deviceCodePage, deviceConfirmPage } from "./pages.ts";
 import { clientOf, INTERACTION } from "./request.ts";
@@ -50,6 +51,8 @@ export interface OauthDeps extends MachineDeps, ExternalDeps {
   /** The scopes that a member can use. */
   memberScopes: ReadonlySet<string>;
   brand: string;
+  /** Clients whose ids are addresses. */
+  documents: ClientDocuments;
   /** Origin of the pages that people see. */
   pagesUrl(): string;
   /** Resolves when every process of the server has heard of the changes so far; absent = there is only this one. */
@@ -121,6 +124,7 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
     discovery: {
       introspection_endpoint: `${issuer}${INTROSPECTION}`,
       registration_endpoint: `${issuer}${REGISTRATION}`,
+      client_id_metadata_document_supported: true,
     },
     routes: ROUTES,
     scopes: ["openid", "offline_access", ...deps.scopes],

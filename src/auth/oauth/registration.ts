@@ -27,11 +27,17 @@ const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
  */
 const PRIVATE_USE = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:$/;
 
-const metadata = z.looseObject({
-  redirect_uris: z.array(z.string().max(1024)).min(1).max(REDIRECTS_MAX),
+const redirect = z
+  .string()
+  .max(1024)
+  .refine(isRedirect, "must be https, loopback, or an app's own scheme with a dot, such as com.example.app:/callback");
+
+/** What a program that nobody here knows says about itself. */
+export const programMetadata = z.looseObject({
+  redirect_uris: z.array(redirect).min(1).max(REDIRECTS_MAX),
   client_name: z.string().max(128).optional(),
   /** Where people may be sent after signing out. */
-  post_logout_redirect_uris: z.array(z.string().max(1024)).max(REDIRECTS_MAX).default([]),
+  post_logout_redirect_uris: z.array(redirect).max(REDIRECTS_MAX).default([]),
 });
 
 /** Default scopes of a registered program: to call workloads. */
@@ -54,30 +60,36 @@ export async function register(
   ]);
   if (verdict !== "allowed" || (await store.oauth.count("Client")) >= CLIENTS_MAX)
     throw new OauthError("temporarily_unavailable", "Too many programs register. Try again later.", 429);
-  const { success, data, error } = metadata.safeParse(body);
-  if (!success) throw new OauthError("invalid_client_metadata", z.prettifyError(error).slice(0, 500));
-  const wrong = [...data.redirect_uris, ...data.post_logout_redirect_uris].find((uri) => !isRedirect(uri));
-  if (wrong !== undefined)
-    throw new OauthError(
-      "invalid_redirect_uri",
-      "Redirect addresses are https, loopback, or an app's own scheme with a dot, such as com.example.app:/callback.",
+  const { success, data, error } = programMetadata.safeParse(body);
+  if (!success) {
+    const isRedirectWrong = error.issues.some(
+      ({ code, path }) => code === "custom" && String(path[0]).endsWith("uris"),
     );
+    const problem = isRedirectWrong ? "invalid_redirect_uri" : "invalid_client_metadata";
+    throw new OauthError(problem, z.prettifyError(error).slice(0, 500));
+  }
   const id = `${REGISTERED_PREFIX}${randomWord(24)}`;
-  const allowed = [...scopes].filter((scope) => scope !== ALL_SCOPES);
-  const record: ClientRecord = {
-    client_id: id,
-    client_name: shown(data.client_name ?? "") || "a program without a name",
-    application_type: "native",
-    token_endpoint_auth_method: "none",
-    grant_types: ["authorization_code", "refresh_token"],
-    response_types: ["code"],
-    redirect_uris: data.redirect_uris,
-    post_logout_redirect_uris: data.post_logout_redirect_uris,
-    scope: [...PROTOCOL_SCOPES, ...allowed].join(" "),
-  };
+  const record = clientNamed(id, data, scopes);
   await store.oauth.put("Client", id, record, UNUSED_SECONDS);
   return { ...record, client_id_issued_at: Math.floor(clock.now() / SECOND_MS) };
 }
+
+/** A public client that needs consent and PKCE, with every scope but `admin`. */
+export const clientNamed = (
+  id: string,
+  data: z.output<typeof programMetadata>,
+  scopes: ReadonlySet<string>,
+): ClientRecord => ({
+  client_id: id,
+  client_name: shown(data.client_name ?? "") || "a program without a name",
+  application_type: "native",
+  token_endpoint_auth_method: "none",
+  grant_types: ["authorization_code", "refresh_token"],
+  response_types: ["code"],
+  redirect_uris: data.redirect_uris,
+  post_logout_redirect_uris: data.post_logout_redirect_uris,
+  scope: [...PROTOCOL_SCOPES, ...[...scopes].filter((scope) => scope !== ALL_SCOPES)].join(" "),
+});
 
 /** Extends the registration of a client that a person has allowed access. */
 export async function keepRegistered(store: Store, clientId: string): Promise<void> {

@@ -28,8 +28,8 @@ export type Answers = {
 };
 
 /** Whether an edge process may forward to the workload, and not the owner alone. */
-const isForwarded = ({ kind, elsewhere, door }: Workload): boolean =>
-  isForwardedAtEdge(kind) && elsewhere === null && door !== "platform";
+const isForwarded = ({ kind, elsewhere, door, tools }: Workload): boolean =>
+  isForwardedAtEdge(kind) && elsewhere === null && door !== "platform" && !tools;
 
 function sent({ preview, ...workload }: Workload): SentWorkload {
   if (preview === null) return { ...workload, preview };

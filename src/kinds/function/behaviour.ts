@@ -14,6 +14,7 @@ import { requireNetwork } from "../workload/network-place.ts";
 import { triggerClaims } from "../workload/triggers.ts";
 import { prepareUrls, urlClaims } from "../workload/urls.ts";
 import { functionKind } from "./kind.ts";
+import { checkServers } from "./servers.ts";
 
 export const functionBehaviour: Behaviour = {
   kind: functionKind,
@@ -24,6 +25,7 @@ export const functionBehaviour: Behaviour = {
     await requirePlacement(functionKind.name, input, context);
     await requireOwnGrants(functionKind.name, input, context);
     await prepareUrls(input, context);
+    await checkServers(input, context);
     await chooseServer(input, context);
     await checkServer(input, context);
     await refuseShareOfServed(input, context);

@@ -1,7 +1,11 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import type { Reference } from "../../contract/references.ts";
+import { servers, tools } from "../../contract/tools/tool-rules.ts";
 import * as workload from "../workload/spec.ts";
+
+const SERVERS: Reference = { path: "spec.servers[].name", kind: "function" };
 
 // The suffix avoids the reserved word `function`.
 export const functionKind = defineKind({
@@ -19,6 +23,8 @@ export const functionKind = defineKind({
     urls: workload.urls.optional(),
     type: z.string().max(32).optional().describe("`mcp`: there is no other."),
     integrationConnections: fields.names.optional(),
+    tools: tools.optional(),
+    servers: servers.optional(),
     volumes: fields.volumeAttachments.optional(),
     drives: fields.driveAttachments.optional(),
     runtime: z
@@ -38,7 +44,7 @@ export const functionKind = defineKind({
   secrets: workload.secrets,
   secretsShown: "on_request",
   secretsWriteOnly: workload.secretsWriteOnly,
-  references: [workload.policies, workload.connections, workload.volumes, workload.drives],
+  references: [SERVERS, workload.policies, workload.connections, workload.volumes, workload.drives],
   revisions: true,
   query: workload.upload,
   initialStatus: "DEPLOYING",

@@ -3,6 +3,7 @@
  * exists. Some servers run as a workload, with a program that the driver provides; the platform answers for the others
  * itself.
  */
+import { serversOf } from "../../contract/tools/tool-rules.ts";
 import type { Builtin } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { INTEGRATIONS } from "../integration/declarations.ts";
@@ -89,4 +90,4 @@ export const serverOf = ({ kind, spec }: Pick<Resource, "kind" | "spec">, names:
 
 /** Whether the platform answers for the resource itself, so that no workload has to run. */
 export const isServed = (resource: Pick<Resource, "kind" | "spec">, names: Names): boolean =>
-  serverOf(resource, names)?.runs === "platform";
+  serverOf(resource, names)?.runs === "platform" || serversOf(resource) !== null;

@@ -16,6 +16,9 @@ import { startTestPlatform } from "../../platform.ts";
 import { machineSkip } from "../../sandbox-suite.ts";
 import { skip as daemonSkip, startSandboxd } from "../../sandboxd-harness.ts";
 
+/** A rule that withholds nothing, for which all messages are read all the same. */
+const EVERYTHING = { callers: ["*"], allow: ["*"] };
+
 /** Where this machine can run sandboxes, `conformance-machine` meets the same servers behind the gateway. */
 const double = machineSkip || LONG ? false : "runs in conformance-machine; alone with --long";
 
@@ -35,7 +38,7 @@ for (const revision of REVISIONS)
       assertConforms(await conformance(relay.url, revision), EXPECTED.toolsOnly[revision]);
     });
 
-    test("a server that the platform answers itself", async () => {
+    test("a server that the platform answers itself, also as one of several and through a gate", async () => {
       await using platform = await startTestPlatform();
       const spec = { runtime: { image: "service/mcp-memory:latest" } };
       const made = await platform.call("POST", "/functions", { body: { metadata: { name: "memory" }, spec } });
@@ -43,6 +46,14 @@ for (const revision of REVISIONS)
       const url = new URL(`${platform.url}/main/functions/memory/mcp`);
       await using relay = await relayTo(url, platform.apiKey);
       assertConforms(await conformance(relay.url, revision), EXPECTED.toolsOnly[revision]);
+      const all = {
+        metadata: { name: "all" },
+        spec: { servers: [{ name: "memory" }], tools: { access: [EVERYTHING] } },
+      };
+      const served = await platform.call("POST", "/functions", { body: all });
+      assert.equal(served.status, 200, JSON.stringify(served.body));
+      await using over = await relayTo(new URL(`${platform.url}/main/functions/all/mcp`), platform.apiKey);
+      assertConforms(await conformance(over.url, revision), EXPECTED.toolsOnly[revision]);
     });
 
     test("a server on standard streams, through the bridge", { skip: daemonSkip || double }, () =>

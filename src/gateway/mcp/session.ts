@@ -3,10 +3,10 @@
  * session id that the client keeps, so every gateway finds the copy, also after a restart, and stores nothing. The
  * server sees its own session id.
  */
-import { GatewayError } from "../contract/gateway-errors.ts";
-import type { Downstream } from "../http/downstream.ts";
-import { lowerName } from "../http/http1/header-name.ts";
-import type { InstanceLease, Workload } from "./deps.ts";
+import { GatewayError } from "../../contract/gateway-errors.ts";
+import type { Downstream } from "../../http/downstream.ts";
+import { lowerName } from "../../http/http1/header-name.ts";
+import type { InstanceLease, Workload } from "../deps.ts";
 
 export interface McpSession {
   /** The session id as the server made it. */
@@ -14,6 +14,9 @@ export interface McpSession {
   /** Lease key of the copy that holds the session. */
   copy: string;
 }
+
+/** Where a function is an MCP server. */
+export const MCP_PATH = /^\/mcp\/?(\?|$)/;
 
 const HEADER = "mcp-session-id";
 /** Separates id and copy: allowed in a session id, never part of a uid. */

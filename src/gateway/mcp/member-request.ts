@@ -1,0 +1,157 @@
+/**
+ * A request of the platform to a function on behalf of a client, within this process: with the client's credentials and
+ * address, on the way of every other request. Its answer is a stream that is read only as fast as its reader takes it.
+ */
+import { Readable } from "node:stream";
+import type { Downstream, DownstreamEvents } from "../../http/downstream.ts";
+import { lowerName } from "../../http/http1/header-name.ts";
+import { requestIdOf } from "../../http/request-id.ts";
+import type { CallOrigin, ServeContext } from "../call.ts";
+import { findCredential } from "../credentials.ts";
+
+export interface Member {
+  context: ServeContext;
+  /** The client's request. */
+  down: Downstream;
+  workspace: string;
+  name: string;
+  origin: Exclude<CallOrigin, "client">;
+}
+
+export interface MemberAnswer {
+  status: number;
+  field(name: string): string | undefined;
+  body: Readable;
+}
+
+export interface Asked {
+  method: "POST" | "GET" | "DELETE";
+  headers: Record<string, string>;
+  /** Empty for none. */
+  body: string;
+}
+
+export function askMember(member: Member, asked: Asked, signal: AbortSignal): Promise<MemberAnswer> {
+  signal.throwIfAborted();
+  const { context, workspace, name, origin } = member;
+  const request = new MemberRequest(member, asked);
+  const leave = (): void => request.leave(signal.reason);
+  signal.addEventListener("abort", leave, { once: true });
+  request.over.then(() => signal.removeEventListener("abort", leave));
+  const prefix = `/${workspace}/functions/${name}`;
+  const route = { to: "workload", kind: "function", workspace, name, prefix, path: "/mcp" } as const;
+  void context.within(request, route, origin);
+  return request.answer;
+}
+
+class MemberRequest implements Downstream {
+  readonly method: string;
+  readonly url: string;
+  readonly host: string | undefined;
+  readonly rawHeaders: readonly string[];
+  readonly bodyFraming: "none" | "length";
+  readonly contentLength: number;
+  readonly expectsContinue = false;
+  readonly remoteAddress: string;
+  readonly fromNetwork: boolean;
+  readonly workload: string | undefined;
+  readonly secure: boolean;
+  readonly handedOn = false;
+  readonly upgrade = null;
+  readonly answer: Promise<MemberAnswer>;
+  readonly over: Promise<void>;
+  readonly #body: Buffer;
+  readonly #answered = Promise.withResolvers<MemberAnswer>();
+  readonly #over = Promise.withResolvers<void>();
+  readonly #stream: Readable;
+  #events: DownstreamEvents | null = null;
+  #isOver = false;
+
+  constructor({ context, down, workspace, name }: Member, { method, headers, body }: Asked) {
+    this.#body = Buffer.from(body);
+    this.method = method;
+    this.url = `/${workspace}/functions/${name}/mcp`;
+    this.host = down.host;
+    this.bodyFraming = body === "" ? "none" : "length";
+    this.contentLength = this.#body.length;
+    this.remoteAddress = down.remoteAddress;
+    this.fromNetwork = down.fromNetwork;
+    this.workload = down.workload;
+    this.secure = down.secure;
+    const credential = findCredential(context.names, down, down.url);
+    const fields: [string, string][] = [["Host", down.host ?? "localhost"], ...Object.entries(headers)];
+    if (credential !== null) fields.push([context.names.branded[0] ?? "", `Bearer ${credential.token}`]);
+    if (body !== "") fields.push(["Content-Type", "application/json"], ["Content-Length", String(this.#body.length)]);
+    fields.push(["X-Request-Id", requestIdOf(down)]);
+    this.rawHeaders = fields.flat();
+    this.answer = this.#answered.promise;
+    this.over = this.#over.promise;
+    this.#stream = new Readable({
+      read: () => this.#events?.onClientDrain(),
+      destroy: (error, done) => {
+        this.leave(error ?? new Error("the answer is not read to its end"));
+        done(error);
+      },
+    });
+    this.#stream.on("error", () => {}); // the reader is told by its own read
+  }
+
+  header(name: string): string | undefined {
+    return fieldIn(this.rawHeaders, name);
+  }
+
+  attach(events: DownstreamEvents): void {
+    this.#events = events;
+  }
+  readBody(): void {
+    if (this.#body.length > 0) this.#events?.onRequestBody(this.#body);
+    this.#events?.onRequestEnd([]);
+  }
+  pauseBody(): void {}
+  resumeBody(): void {}
+  sendContinue(): void {}
+  sendInformational(): void {}
+
+  head(status: number, _reason: string, headers: string[]): void {
+    this.#answered.resolve({ status, field: (name) => fieldIn(headers, name), body: this.#stream });
+  }
+  write(chunk: Buffer): boolean {
+    // The parser uses its buffer again.
+    return this.#isOver || this.#stream.push(Buffer.from(chunk));
+  }
+  flush(): boolean {
+    return true;
+  }
+  end(): void {
+    this.#finish();
+    this.#stream.push(null);
+  }
+  destroy(): void {
+    this.#finish();
+    const error = new Error("the server's answer broke off");
+    this.#answered.reject(error);
+    this.#stream.destroy(error);
+  }
+  switchProtocols(): never {
+    throw new Error("a request to a member switches no protocols");
+  }
+
+  /** Nobody waits for the answer any more. */
+  leave(reason: unknown): void {
+    if (this.#isOver) return;
+    this.#finish();
+    this.#answered.reject(reason);
+    this.#stream.destroy();
+    this.#events?.onClientGone();
+  }
+
+  #finish(): void {
+    this.#isOver = true;
+    this.#over.resolve();
+  }
+}
+
+function fieldIn(headers: readonly string[], name: string): string | undefined {
+  for (let i = 0; i < headers.length; i += 2) if (lowerName(headers[i] as string) === name) return headers[i + 1];
+  return undefined;
+}
