@@ -8,7 +8,8 @@ import type { ModelHealth } from "./balance/health.ts";
 import { membersOf } from "./balance/members.ts";
 import type { ClientCall } from "./client-call.ts";
 import type { ModelTarget } from "./model-records.ts";
-import type { Failure, Passage, PassageEngine } from "./passage.ts";
+import type { Failure, Passage } from "./passage.ts";
+import type { PassageEngine } from "./passage-engine.ts";
 import { candidateOf, speaks, type UpstreamCandidate } from "./upstream-request.ts";
 
 export interface AskingEngine extends PassageEngine {

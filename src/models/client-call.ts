@@ -1,7 +1,7 @@
 /** A caller's request as the engine sees it: read once, sent as often as there are attempts. */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
-import { at, isRecord } from "../lib/untrusted-json.ts";
+import { at, isRecord, itemsOf } from "../lib/untrusted-json.ts";
 import { createsBatch } from "./batches/batch-mark.ts";
 import { eachString, type JsonMember, memberValue, topLevelMembers } from "./json-members.ts";
 import { isForm } from "./multipart-form.ts";
@@ -74,6 +74,7 @@ export function describeCall(
 /** Also where the model is found in the body only if it is there: JSON that is not read here might be read elsewhere. */
 const mustBeObject = ({ model }: Dialect, path: string, contentType: string, body: Buffer): boolean =>
   model === "body" ||
+  model === "requests" ||
   createsBatch({ method: "POST", path }) ||
   (body.length > 0 && /json/i.test(contentType) && !/^\s*\[/.test(body.toString("latin1", 0, LOOK_BYTES)));
 
@@ -165,6 +166,7 @@ const looksLikeBlob = (json: Buffer, start: number): boolean =>
 /** The most the request may generate; null when it does not say, zero when the endpoint generates nothing. */
 export function outputLimit(call: ClientCall): number | null {
   if (!call.dialect.generates) return 0;
+  if (call.dialect.model === "requests") return batchLimit(call);
   // Of several the largest: which of them a provider goes by is its own affair.
   let most: number | null = null;
   for (const [first, ...rest] of call.dialect.outputLimits) {
@@ -173,6 +175,13 @@ export function outputLimit(call: ClientCall): number | null {
     if (typeof value === "number" && value >= 0) most = Math.max(most ?? 0, value);
   }
   return most === null ? null : Math.min(Math.ceil(most * choicesOf(call)), TOKENS_MAX);
+}
+
+/** A request without a limit counts none: the provider refuses it. */
+function batchLimit(call: ClientCall): number {
+  const limits = itemsOf(call.member("requests")).map((request) => at(at(request, "params"), "max_tokens"));
+  const sum = limits.reduce<number>((all, each) => all + (typeof each === "number" && each > 0 ? each : 0), 0);
+  return Math.min(Math.ceil(sum), TOKENS_MAX);
 }
 
 function choicesOf(call: ClientCall): number {

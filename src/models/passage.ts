@@ -7,51 +7,22 @@ import { GATEWAY_ERRORS, GatewayError } from "../contract/gateway-errors.ts";
 import type { GuardrailRules } from "../contract/model-guardrails.ts";
 import type { Downstream } from "../http/downstream.ts";
 import { admitRequest } from "./admission.ts";
-import { type AnswerCache, AnswerRecorder, type CacheUse, keptUpstream, useCache } from "./answer-cache.ts";
+import { AnswerRecorder, type CacheUse, keptUpstream, useCache } from "./answer-cache.ts";
 import { openAnswer, streamFailure } from "./answer-writer.ts";
 import type { Visit } from "./balance/health.ts";
-import { createsBatch, looksAtBatches, type MarkSeal, markedMetadata } from "./batches/batch-mark.ts";
-import { finishedBatches } from "./batches/batch-usage.ts";
-import { type ClientCall, estimateInputTokens, outputLimit, withBody } from "./client-call.ts";
+import { looksAtBatches } from "./batches/batch-mark.ts";
+import { countBatches, markedBatch } from "./batches/batch-passage.ts";
+import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
 import { type ExchangeJudge, type ExchangeResult, ModelExchange, type OpenedBody } from "./exchange.ts";
-import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
 import { type AnswerGuard, Guard } from "./guardrails/guard.ts";
-import type { WebhookDeps } from "./guardrails/webhook.ts";
-import { editMembers } from "./json-members.ts";
-import type { ModelTarget, ResolvedModel } from "./model-records.ts";
-import { batchUsage, type ModelUsage } from "./model-usage.ts";
-import { costNanoUsd } from "./price-book.ts";
-import { NO_USAGE, type TokenUsage } from "./providers/token-usage.ts";
+import { LedgerEntry, meteredUsage, NOTHING } from "./ledger-entry.ts";
+import type { ModelTarget } from "./model-records.ts";
+import type { PassageEngine } from "./passage-engine.ts";
 import { isTrouble, judge, type RetryVerdict } from "./retry.ts";
-import { OUTPUT_RESERVE_DEFAULT, type Reservation } from "./token-budget.ts";
-import {
-  baseUrlOf,
-  candidateOf,
-  type UpstreamCandidate,
-  type UpstreamRequest,
-  upstreamRequest,
-} from "./upstream-request.ts";
-import { providerFailure, type Upstream, type Upstreams } from "./upstreams.ts";
+import type { Reservation } from "./token-budget.ts";
+import { baseUrlOf, type UpstreamCandidate, type UpstreamRequest, upstreamRequest } from "./upstream-request.ts";
+import { providerFailure, type Upstream } from "./upstreams.ts";
 import { type MeteredUsage, UsageMeter } from "./usage-meter.ts";
-
-/** What all requests share. */
-export interface PassageEngine {
-  deps: ModelGatewayDeps;
-  limits: ModelGatewayLimits;
-  random: () => number;
-  upstreams: Upstreams;
-  upstreamOf(candidate: UpstreamCandidate): Upstream;
-  labelsOf(candidate: UpstreamCandidate, requestId: string, attempts: number): string[];
-  /** The session that the caller names; see `maxTokens.per`. */
-  sessionOf(down: Downstream): string | null;
-  cache: AnswerCache;
-  /** The field that says how the cache was used. */
-  cacheLabels(use: CacheUse): string[];
-  /** Asks the webhooks of guardrails. */
-  webhooks: WebhookDeps;
-  /** The field that says how many parts of the request were replaced. */
-  redactedLabels(count: number): string[];
-}
 
 type Collected = Extract<ExchangeResult, { kind: "collected" }>;
 
@@ -89,39 +60,27 @@ interface Attempt {
   guard: AnswerGuard | null;
 }
 
-type Metered = Pick<Attempt, "call" | "candidate" | "reservation"> & Partial<Pick<Attempt, "cached">>;
-
 export class Passage {
   readonly #engine: PassageEngine;
   readonly #down: Downstream;
-  #target: ModelTarget;
-  readonly #startedAtMs: number;
+  readonly #entry: LedgerEntry;
   #gone = false;
   #current: ModelExchange | null = null;
   #begun = false;
   #body: OpenedBody | null = null;
   #wake: (() => void) | null = null;
-  #attempts = 0;
-  #status = 0;
-  #firstByteMs: number | null = null;
-  /** The model that was asked: the first that is tried. */
-  #asked: ResolvedModel | null = null;
-  #recorded = false;
   #redactions = 0;
   #guard: Guard | null = null;
-  /** Of the asked model's policies, where several models share its requests. */
-  #reservation: Reservation | null = null;
 
   constructor(engine: PassageEngine, down: Downstream, target: ModelTarget) {
     this.#engine = engine;
     this.#down = down;
-    this.#target = target;
-    this.#startedAtMs = engine.deps.clock.now();
+    this.#entry = new LedgerEntry(engine.deps, target);
   }
 
   /** The model that the request is for, where only its body names that. */
   aim(target: ModelTarget): void {
-    this.#target = target;
+    this.#entry.target = target;
   }
 
   /** True when the caller went away. */
@@ -131,7 +90,7 @@ export class Passage {
 
   /** Made so far, at all models together. */
   get attempts(): number {
-    return this.#attempts;
+    return this.#entry.attempts;
   }
 
   /** True once the caller has been sent a part of an answer. */
@@ -154,11 +113,12 @@ export class Passage {
   /** Null when the request is over; otherwise why this model did not serve it, or was not even asked. */
   async tryModel(asked: ClientCall, candidate: UpstreamCandidate, turn: Turn): Promise<Failure | GatewayError | null> {
     let reservation: Reservation | null = null;
-    this.#asked ??= candidate.resolved;
+    this.#entry.asked ??= candidate.resolved;
     try {
       const provider = this.#engine.upstreamOf(candidate);
       const rules = this.#rulesFor(candidate);
-      const passed = this.#marked(rules.length === 0 ? asked : await this.#guarded(asked, rules), candidate);
+      const guarded = rules.length === 0 ? asked : await this.#guarded(asked, rules);
+      const passed = markedBatch(guarded, candidate, this.#entry.target, this.#engine.deps);
       const guard = this.#guard?.answer(passed, rules) ?? null;
       const request = upstreamRequest(passed, candidate, provider.basePath);
       const call = request.front?.call ?? passed;
@@ -178,13 +138,13 @@ export class Passage {
         if (verdict.do !== "retry") return failed;
         await this.#pause(verdict.delayMs);
         if (this.#gone) {
-          this.#record(attempt, "aborted", NOTHING);
+          this.#entry.record(attempt, "aborted", NOTHING);
           return null;
         }
       }
     } catch (error) {
       // Who was recorded was asked: a guardrail that refuses an answer does not lead to another model.
-      if (error instanceof GatewayError && NOT_ASKED.has(error.code) && !this.#recorded) return error;
+      if (error instanceof GatewayError && NOT_ASKED.has(error.code) && !this.#entry.recorded) return error;
       throw error;
     } finally {
       // Attempts that used tokens have already settled; the rest of the reservation is released.
@@ -194,13 +154,13 @@ export class Passage {
 
   /** The rules of the asked model hold for its fallbacks, too. */
   #rulesFor({ resolved }: UpstreamCandidate): readonly GuardrailRules[] {
-    const first = this.#asked ?? resolved;
+    const first = this.#entry.asked ?? resolved;
     if (!first.guardrails && !resolved.guardrails) return NO_RULES;
     return [...new Set([...(first.guardrails ?? []), ...(resolved.guardrails ?? [])])];
   }
 
   async #guarded(asked: ClientCall, rules: readonly GuardrailRules[]): Promise<ClientCall> {
-    const { requestId, workspace, model, subject } = this.#target;
+    const { requestId, workspace, model, subject } = this.#entry.target;
     const session = this.#engine.sessionOf(this.#down);
     this.#guard ??= new Guard(this.#engine.webhooks, ({ path }) => ({
       ...{ requestId, workspace, model, path, subject, session },
@@ -210,44 +170,18 @@ export class Passage {
     return call;
   }
 
-  /** A new batch says who made it: its tokens are counted for that caller when it is finished. */
-  #marked(call: ClientCall, candidate: UpstreamCandidate): ClientCall {
-    if (!createsBatch(call) || !call.members) return call;
-    const metadata = JSON.stringify(markedMetadata(call.member("metadata"), this.#target, this.#sealFor(candidate)));
-    return withBody(call, editMembers(call.body, call.members, { metadata }));
-  }
-
-  #sealFor(candidate: UpstreamCandidate): MarkSeal {
-    const baseUrl = candidate.provider.local ? "" : baseUrlOf(candidate);
-    return { key: this.#engine.deps.batchKey, baseUrl };
-  }
-
-  async #countBatches(body: Buffer, shownBy: UpstreamCandidate): Promise<void> {
-    const { deps } = this.#engine;
-    try {
-      for (const batch of finishedBatches(body, this.#sealFor(shownBy))) {
-        // The mark is read from the provider: it must not lead into another workspace.
-        const resolved =
-          batch.workspace === this.#target.workspace ? await deps.resolveModel(batch.workspace, batch.model) : null;
-        if (resolved) deps.usage.record(batchUsage(batch, candidateOf(resolved), deps.priceBook));
-      }
-    } catch (error) {
-      deps.log.error({ error, requestId: this.#target.requestId }, "the usage of a batch was not recorded");
-    }
-  }
-
   /** Checks the policies of the asked model once, whichever models then serve the request. */
   async admitForAll(call: ClientCall, candidate: UpstreamCandidate): Promise<void> {
-    if (candidate.resolved.policies.length > 0) this.#reservation = await this.#admit(call, candidate);
+    if (candidate.resolved.policies.length > 0) this.#entry.reservation = await this.#admit(call, candidate);
   }
 
   async releaseForAll(): Promise<void> {
-    await this.#reservation?.release();
+    await this.#entry.reservation?.release();
   }
 
   #admit(call: ClientCall, { resolved }: UpstreamCandidate): Promise<Reservation | null> {
     const tokens = () => (call.dialect.free ? null : { input: estimateInputTokens(call), output: outputLimit(call) });
-    const { workspace, subject } = this.#target;
+    const { workspace, subject } = this.#entry.target;
     const session = () => this.#engine.sessionOf(this.#down);
     const fingerprint = () => hash("sha256", call.body, "base64url").slice(0, FINGERPRINT_LENGTH);
     return admitRequest({ workspace, resolved, tokens, subject, session, fingerprint }, this.#engine.deps);
@@ -255,7 +189,7 @@ export class Passage {
 
   #useCache(call: ClientCall, candidate: UpstreamCandidate, request: UpstreamRequest): CacheUse | null {
     const { resolved, provider } = candidate;
-    const { workspace, subject } = this.#target;
+    const { workspace, subject } = this.#entry.target;
     const rules = resolved.cache;
     if (!rules) return null;
     const baseUrl = provider.local ? provider.name : baseUrlOf(candidate);
@@ -267,8 +201,8 @@ export class Passage {
 
   /** The request ends with what the last model left behind. */
   recordFailure({ candidate, collected }: Failure, call: ClientCall): void {
-    this.#status = collected?.status ?? 0;
-    this.#record({ call, candidate, reservation: null }, "failed", NOTHING);
+    this.#entry.status = collected?.status ?? 0;
+    this.#entry.record({ call, candidate, reservation: null }, "failed", NOTHING);
   }
 
   async #send(attempt: Attempt): Promise<Failure | null> {
@@ -279,7 +213,7 @@ export class Passage {
       { upstream, request, down: this.#down, sweeper: upstreams.sweeper, firstByteTimeoutMs, idleTimeoutMs },
       this.#judgeOf(attempt),
     );
-    this.#attempts += 1;
+    this.#entry.attempts += 1;
     this.#current = exchange;
     if (this.#gone) exchange.abort();
     const result = await exchange.run();
@@ -290,10 +224,10 @@ export class Passage {
       case "delivered":
         return null;
       case "aborted":
-        this.#record(attempt, "aborted", result.sent ? this.#metered(attempt) : NOTHING);
+        this.#entry.record(attempt, "aborted", result.sent ? meteredOf(attempt) : NOTHING);
         return null;
       case "interrupted": {
-        this.#record(attempt, "interrupted", this.#metered(attempt));
+        this.#entry.record(attempt, "interrupted", meteredOf(attempt));
         // An answer that nobody has seen is not asked for again: the provider has counted it.
         if (!result.told) throw providerFailure(result.error, candidate.provider.title, true);
         return null;
@@ -308,12 +242,12 @@ export class Passage {
   /** Tells the balance how the model did; a caller that went away is no failure. */
   #judgeModel(visit: Visit, result: ExchangeResult): void {
     if (result.kind === "aborted") {
-      if (result.sent && this.#firstByteMs === null) visit.abandoned(this.#engine.deps.clock.now() - this.#startedAtMs);
+      if (result.sent && this.#entry.firstByteMs === null) visit.abandoned(this.#engine.deps.clock.now() - this.#entry.startedAtMs);
       return;
     }
     const failed =
       result.kind === "delivered"
-        ? isTrouble(this.#status) || this.#body?.pipe.broke
+        ? isTrouble(this.#entry.status) || this.#body?.pipe.broke
         : result.kind !== "collected" || result.status < 400 || isTrouble(result.status);
     if (failed) visit.failed(result.kind === "collected" ? result.headers : []);
     else visit.succeeded();
@@ -327,7 +261,7 @@ export class Passage {
       collects: (status, headers) => {
         // Errors come sooner than answers: a model that fails must not look like a fast one.
         if (status < 300 && !cached?.found) turn.visit?.began(deps.clock.now() - askedAtMs);
-        this.#firstByteMs ??= deps.clock.now() - this.#startedAtMs;
+        this.#entry.firstByteMs ??= deps.clock.now() - this.#entry.startedAtMs;
         // A refused key is the platform's trouble, not the caller's; a redirect would take the key elsewhere.
         if (status === 401 || (status >= 300 && status < 400)) return true;
         if (status < 400) return false;
@@ -338,8 +272,8 @@ export class Passage {
         );
       },
       open: (status, headers) => {
-        this.#status = status;
-        const labels = labelsOf(candidate, this.#target.requestId, this.#attempts);
+        this.#entry.status = status;
+        const labels = labelsOf(candidate, this.#entry.target.requestId, this.#entry.attempts);
         if (cached) labels.push(...cacheLabels(cached));
         if (this.#redactions > 0) labels.push(...redactedLabels(this.#redactions));
         this.#body = openAnswer(status, headers, {
@@ -347,19 +281,19 @@ export class Passage {
           meter,
           down: this.#down,
           ...{ labels, guard },
-          batches: looksAtBatches(attempt.call) ? (body) => void this.#countBatches(body, candidate) : null,
+          batches: looksAtBatches(attempt.call) ? (body) => void countBatches(body, candidate, this.#entry.target, deps) : null,
           model: candidate.model,
           nowMs: deps.clock.now(),
         });
         return this.#body;
       },
-      almostDone: () => this.#tell("note", attempt, "interrupted", this.#metered(attempt)),
+      almostDone: () => this.#entry.note(attempt, "interrupted", meteredOf(attempt)),
       complete: () => {
-        if (this.#status >= 400) return this.#record(attempt, "failed", NOTHING);
+        if (this.#entry.status >= 400) return this.#entry.record(attempt, "failed", NOTHING);
         const outcome = this.#body?.pipe.broke ? "interrupted" : "completed";
         const answer = outcome === "completed" ? recorder?.take() : null;
-        if (answer && cached?.found === null) cache.keep(this.#target.workspace, cached.key, answer);
-        return this.#record(attempt, outcome, this.#metered(attempt));
+        if (answer && cached?.found === null) cache.keep(this.#entry.target.workspace, cached.key, answer);
+        return this.#entry.record(attempt, outcome, meteredOf(attempt));
       },
       failed: (pipe, error) => pipe.fail(streamFailure(providerFailure(error, candidate.provider.title, true))),
     };
@@ -390,70 +324,6 @@ export class Passage {
     });
   }
 
-  #metered({ meter, call, cached }: Pick<Attempt, "meter" | "call" | "cached">): MeteredUsage {
-    if (cached?.found) return NOTHING; // the provider was not asked
-    const metered = meter.result((bytesPerToken) => estimateInputTokens(call, bytesPerToken));
-    const { laterMember } = call.dialect;
-    if (!metered.estimated || laterMember === undefined || call.member(laterMember) !== true) return metered;
-    // The work continues after this answer and its usage is not reported, so the maximum is metered.
-    const outputTokens = outputLimit(call) ?? OUTPUT_RESERVE_DEFAULT;
-    return { usage: { ...metered.usage, outputTokens }, estimated: true };
-  }
-
-  /** The returned promise resolves when the caps have counted the usage too. */
-  #record(attempt: Metered, outcome: ModelUsage["outcome"], metered: MeteredUsage): Promise<void> | null {
-    if (this.#recorded) return null;
-    this.#recorded = true;
-    this.#tell("record", attempt, outcome, metered);
-    const { usage } = metered;
-    if (usage === NO_USAGE) return null;
-    const { reservation } = attempt;
-    if (!this.#reservation) return reservation && this.#settle(reservation, usage);
-    const held = reservation ? [this.#reservation, reservation] : [this.#reservation];
-    return Promise.all(held.map((one) => this.#settle(one, usage))).then(() => undefined);
-  }
-
-  #settle(reservation: Reservation, { inputTokens, outputTokens }: TokenUsage): Promise<void> {
-    return reservation.settle({ input: inputTokens, output: outputTokens }).catch((error) => {
-      const { requestId } = this.#target;
-      this.#engine.deps.log.error({ error, requestId }, "a token reservation was not settled");
-    });
-  }
-
-  #tell(
-    how: "note" | "record",
-    { call, candidate, cached }: Metered,
-    outcome: ModelUsage["outcome"],
-    { usage, estimated }: MeteredUsage,
-  ): void {
-    const { deps } = this.#engine;
-    const { requestId, workspace, model, subject } = this.#target;
-    const { provider, resolved } = candidate;
-    if (candidate.prices === undefined) candidate.prices = deps.priceBook.pricesOf(provider.name, candidate.model);
-    const { prices } = candidate;
-    try {
-      deps.usage[how]({
-        ...usage,
-        ...(this.#asked ?? resolved).ledger,
-        ...{ requestId, workspace, model, subject, estimated, outcome },
-        servedBy: resolved.model.name,
-        provider: provider.name,
-        providerModel: candidate.model,
-        costNanoUsd: prices ? costNanoUsd(prices, usage) : 0,
-        priced: prices !== null,
-        fromCache: Boolean(cached?.found),
-        status: this.#status,
-        stream: call.stream,
-        attempts: this.#attempts,
-        startedAtMs: this.#startedAtMs,
-        firstByteMs: this.#firstByteMs,
-        durationMs: deps.clock.now() - this.#startedAtMs,
-      });
-    } catch (error) {
-      // The answer is the caller's; that the ledger failed is for the operator to know.
-      deps.log.error({ error, requestId }, "model usage was not recorded");
-    }
-  }
 }
 
 const NO_RULES: readonly GuardrailRules[] = [];
@@ -469,8 +339,8 @@ const NOT_ASKED = new Set<string>([
   "BAD_REQUEST",
 ]);
 
+const meteredOf = ({ meter, call, cached }: Attempt): MeteredUsage => meteredUsage(meter, call, cached);
+
 /** A wait for the first byte takes minutes: who has waited once should be told. */
 const isHopeless = (error: GatewayError | null): boolean =>
   error !== null && (error.code === "PROVIDER_TIMEOUT" || !GATEWAY_ERRORS[error.code].retryable);
-
-const NOTHING: MeteredUsage = { usage: NO_USAGE, estimated: false };

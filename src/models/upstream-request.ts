@@ -2,7 +2,7 @@
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { ModelPrices } from "../contract/model-prices.ts";
 import { at, isRecord } from "../lib/untrusted-json.ts";
-import { refuseBatchUpload, withBatchModel } from "./batches/batch-input.ts";
+import { refuseBatchUpload, withBatchModel, withRequestModels } from "./batches/batch-input.ts";
 import { asChat, type ClientCall } from "./client-call.ts";
 import { editMembers } from "./json-members.ts";
 import type { ProviderConnection, ResolvedModel } from "./model-records.ts";
@@ -151,6 +151,7 @@ function editedBody(call: ClientCall, { provider, model }: UpstreamCandidate, as
   if (isForm(call.contentType)) return withBatchModel(withFormModel(call.body, call.contentType, model), call, model);
   if (!call.members) return call.body;
   refuseBatchUpload(call);
+  if (call.dialect.model === "requests") return withRequestModels(call, model);
   const edits: Record<string, string | null> = {};
   const where = call.dialect.model;
   if (where === "body" || (where === "body-if-present" && call.members.some((member) => member.key === "model")))

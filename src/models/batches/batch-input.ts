@@ -37,6 +37,16 @@ export function withBatchModel(form: Buffer, { path, contentType }: ClientCall, 
   return copied === 0 ? form : Buffer.concat([...out, form.subarray(copied)]);
 }
 
+/** The same for a batch whose requests are in the body. */
+export function withRequestModels({ body }: Pick<ClientCall, "body">, model: string): Buffer {
+  const batch: unknown = JSON.parse(body.toString("utf8"));
+  const requests = isRecord(batch) ? batch.requests : undefined;
+  if (!isRecord(batch) || !Array.isArray(requests) || !requests.every((one) => isRecord(one) && isRecord(one.params)))
+    throw new GatewayError("BAD_REQUEST", "A batch has `requests`: a list of objects with `params`.");
+  const named = requests.map((one: Record<string, object>) => ({ ...one, params: { ...one.params, model } }));
+  return Buffer.from(JSON.stringify({ ...batch, requests: named }));
+}
+
 function linesWithModel(file: Buffer, model: string): Buffer[] {
   const lines: Buffer[] = [];
   for (let from = 0; from < file.length; ) {

@@ -25,8 +25,9 @@ export interface MarkSeal {
 /** The key in the metadata of a batch. */
 const MARK = "gateway_caller";
 
-const CREATES = /\/batches\/?$/i;
-const LOOKS = /\/batches(?:\/[^/]+(?:\/cancel)?)?\/?$/i;
+/** Batches of messages have no metadata; see the dialect `anthropicBatches`. */
+const CREATES = /(?<!\/messages)\/batches\/?$/i;
+const LOOKS = /(?<!\/messages)\/batches(?:\/[^/]+(?:\/cancel)?)?\/?$/i;
 
 interface Call {
   method: string;

@@ -11,6 +11,7 @@ export type DialectName =
   | "openai-embeddings"
   | "openai-other"
   | "anthropic-messages"
+  | "anthropic-batches"
   | "gemini-generate"
   | "gemini-embed"
   | "cohere-chat"
@@ -48,10 +49,15 @@ export interface Dialect {
   free?: true;
   /** The member of a request that is true when the work goes on after the answer, unseen. */
   laterMember?: string;
+  /** True when the work of every request goes on after the answer, unseen. */
+  later?: true;
   /** True when every request of this dialect generates text, so that a missing limit means an unknown one. */
   generates: boolean;
-  /** Where the model's name goes: always into the body, into the body if it is there already, or into the path. */
-  model: "body" | "body-if-present" | "path";
+  /**
+   * Where the model's name goes: always into the body, into the body if it is there already, into the path, or into the
+   * `params` of each of the body's `requests`.
+   */
+  model: "body" | "body-if-present" | "path" | "requests";
 }
 
 /** Bytes of the strings among some values; other values count nothing. */

@@ -1,7 +1,7 @@
 /** Which dialect an endpoint speaks, told by the end of its path, whatever provider serves it. */
 
 import { plainPath } from "../plain-path.ts";
-import { anthropicMessages } from "./anthropic/dialect.ts";
+import { anthropicBatches, anthropicMessages } from "./anthropic/dialect.ts";
 import { cohereChat, cohereOlderChat, cohereOther } from "./cohere/dialect.ts";
 import type { Dialect } from "./dialect.ts";
 import { geminiEmbed, geminiGenerate } from "./gemini/dialect.ts";
@@ -20,6 +20,7 @@ const BY_ENDING: readonly (readonly [string, Dialect])[] = [
   ["/responses", openaiResponses],
   ["/embeddings", openaiEmbeddings],
   ["/messages", anthropicMessages],
+  ["/messages/batches", anthropicBatches],
   [":generateContent", geminiGenerate],
   [":streamGenerateContent", geminiGenerate],
   [":embedContent", geminiEmbed],

@@ -54,3 +54,14 @@ export const anthropicMessages: Dialect = {
   generates: true,
   model: "body",
 };
+
+/**
+ * Messages that the provider answers later. The answers tell neither who asked nor when, so a batch is counted when it
+ * is made, as the most that it may use.
+ */
+export const anthropicBatches: Dialect = {
+  ...anthropicMessages,
+  name: "anthropic-batches",
+  later: true,
+  model: "requests",
+};

@@ -11,7 +11,7 @@ export const anthropic: ProviderDeclaration = {
   headers: { "anthropic-version": "2023-06-01" },
   callerHeaders: ["anthropic-version", "anthropic-beta", "x-stainless-*"],
   defaultPath: "/v1/messages",
-  dialects: ["anthropic-messages"],
+  dialects: ["anthropic-messages", "anthropic-batches"],
   chat: anthropicChat,
   streamUsage: "given",
   modelsPath: "/models?limit=1000",
