@@ -143,6 +143,8 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"egressIpListAll","method":"GET","path":"/egressips","summary":"List the egress IPs of all gateways","scope":"egressips:list","role":"member","kind":null},
   {"id":"featureList","method":"GET","path":"/features","summary":"List features and whether they are on","scope":"featureFlags:list","role":"member","kind":null},
   {"id":"featureGet","method":"GET","path":"/features/{featureKey}","summary":"Ask whether one feature is on","scope":"featureFlags:get","role":"member","kind":null},
+  {"id":"functionTools","method":"GET","path":"/functions/{functionName}/tools","summary":"The approved tools of an MCP server, and those that are withheld","scope":"functions:get","role":"member","kind":"function"},
+  {"id":"functionApproveTools","method":"POST","path":"/functions/{functionName}/tools/approve","summary":"Approve the definitions of tools that are withheld","scope":"functions:update","role":"admin","kind":"function"},
   {"id":"sandboxHubList","method":"GET","path":"/sandbox/hub","summary":"List the images that every sandbox can use","scope":"sandboxhub:list","role":"member","kind":null},
   {"id":"mcpHubList","method":"GET","path":"/mcp/hub","summary":"List the MCP servers that come with the platform","scope":"mcphub:list","role":"member","kind":null},
   {"id":"imageList","method":"GET","path":"/images","summary":"List images, your own and those shared with you","scope":"images:list","role":"member","kind":"image"},

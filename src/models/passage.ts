@@ -242,7 +242,8 @@ export class Passage {
   /** Tells the balance how the model did; a caller that went away is no failure. */
   #judgeModel(visit: Visit, result: ExchangeResult): void {
     if (result.kind === "aborted") {
-      if (result.sent && this.#entry.firstByteMs === null) visit.abandoned(this.#engine.deps.clock.now() - this.#entry.startedAtMs);
+      if (result.sent && this.#entry.firstByteMs === null)
+        visit.abandoned(this.#engine.deps.clock.now() - this.#entry.startedAtMs);
       return;
     }
     const failed =
@@ -281,7 +282,9 @@ export class Passage {
           meter,
           down: this.#down,
           ...{ labels, guard },
-          batches: looksAtBatches(attempt.call) ? (body) => void countBatches(body, candidate, this.#entry.target, deps) : null,
+          batches: looksAtBatches(attempt.call)
+            ? (body) => void countBatches(body, candidate, this.#entry.target, deps)
+            : null,
           model: candidate.model,
           nowMs: deps.clock.now(),
         });
@@ -323,7 +326,6 @@ export class Passage {
       if (this.#gone) done();
     });
   }
-
 }
 
 const NO_RULES: readonly GuardrailRules[] = [];

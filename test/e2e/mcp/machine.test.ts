@@ -44,6 +44,10 @@ const sessionful = {
     const started = process.hrtime.bigint();`,
 };
 
+interface ToolLists {
+  withheld: { name: string; hash: string; why: string }[];
+}
+
 /** Changes what it says about one of its tools once the other is called. */
 const shifty = {
   "index.js": `
@@ -197,8 +201,8 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
 
   test("a definition that changes while the server runs is withheld until an admin approves it", async () => {
     await suite.deploy("shifty", { ...SMALL, tools: { pins: "deploy" } }, shifty);
-    const withheld = async (): Promise<{ name: string; hash: string; why: string }[]> =>
-      (await suite.platform().call("GET", "/functions/shifty/tools")).body.withheld;
+    const withheld = async () =>
+      (await suite.platform().call<ToolLists>("GET", "/functions/shifty/tools")).body.withheld;
     await using server = await suite.connect("shifty");
     const names = async (): Promise<string[]> => (await server.client.listTools()).tools.map(({ name }) => name);
     assert.deepEqual(await names(), ["add", "turn"]);
@@ -209,8 +213,8 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
     await assert.rejects(server.say("add"), /withheld/);
     const [tool] = await withheld();
     assert.deepEqual([tool?.name, tool?.why], ["add", "changed"]);
-    const events = (await suite.platform().call("GET", "/functions/shifty")).body.events as { message: string }[];
-    assert.match(events.at(-1)?.message ?? "", /"add" \(changed\)/);
+    const { body } = await suite.platform().call<{ events: { message: string }[] }>("GET", "/functions/shifty");
+    assert.match(body.events.at(-1)?.message ?? "", /"add" \(changed\)/);
     const approve = (hash: string) =>
       suite.platform().call("POST", "/functions/shifty/tools/approve", { body: { tools: [{ name: "add", hash }] } });
     assert.equal((await approve("x".repeat(43))).status, 409);

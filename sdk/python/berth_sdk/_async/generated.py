@@ -1554,6 +1554,26 @@ class AsyncApi:
         """Ask whether one feature is on. `GET /v0/features/{featureKey}`"""
         return cast("types.FeatureGetResult", await self._caller.call("GET", f'/features/{segment("featureKey", feature_key)}', query={"account": account}, timeout=timeout))
 
+    async def function_tools(
+        self,
+        function_name: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> types.FunctionToolsResult:
+        """The approved tools of an MCP server, and those that are withheld. `GET /v0/functions/{functionName}/tools`"""
+        return cast("types.FunctionToolsResult", await self._caller.call("GET", f'/functions/{segment("functionName", function_name)}/tools', timeout=timeout))
+
+    async def function_approve_tools(
+        self,
+        function_name: str,
+        body: types.FunctionApproveToolsBody,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.FunctionToolsResult:
+        """Approve the definitions of tools that are withheld. `POST /v0/functions/{functionName}/tools/approve`"""
+        return cast("types.FunctionToolsResult", await self._caller.call("POST", f'/functions/{segment("functionName", function_name)}/tools/approve', body=body, timeout=timeout, idempotency_key=idempotency_key))
+
     async def sandbox_hub_list(self, *, timeout: Optional[float] = None) -> List[types.SandboxHubListResult]:
         """List the images that every sandbox can use. `GET /v0/sandbox/hub`"""
         return cast("List[types.SandboxHubListResult]", await self._caller.call("GET", "/sandbox/hub", timeout=timeout))

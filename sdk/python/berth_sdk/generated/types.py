@@ -910,6 +910,17 @@ class FeatureListResult(TypedDict):
     features: Dict[str, bool]
 
 
+class FunctionApproveToolsBody(TypedDict):
+    #: Default: all tools that are withheld now.
+    tools: NotRequired[List[FunctionApproveToolsBodyTools]]
+
+
+class FunctionApproveToolsBodyTools(TypedDict):
+    name: str
+    #: The definition that you have read; refused when another one is withheld now.
+    hash: NotRequired[str]
+
+
 class FunctionInput(TypedDict):
     metadata: AgentInputMetadata
     spec: FunctionInputSpec
@@ -932,6 +943,10 @@ class FunctionInputSpec(TypedDict):
     #: `mcp`: there is no other.
     type: NotRequired[str]
     integrationConnections: NotRequired[List[str]]
+    #: Which tools reach clients.
+    tools: NotRequired[FunctionInputSpecTools]
+    #: Functions whose tools this one serves under prefixed names; it then has no code of its own.
+    servers: NotRequired[List[FunctionInputSpecServers]]
     volumes: NotRequired[List[AgentInputSpecVolumes]]
     drives: NotRequired[List[AgentInputSpecDrives]]
     runtime: NotRequired[FunctionInputSpecRuntime]
@@ -967,11 +982,58 @@ class FunctionInputSpecRuntimePorts(TypedDict):
     protocol: NotRequired[Literal["HTTP", "TCP", "UDP", "TLS"]]
 
 
+class FunctionInputSpecServers(TypedDict):
+    #: A function of the workspace.
+    name: str
+    #: Its tools are named `{prefix}_{tool}`. Default: the function's name.
+    prefix: NotRequired[str]
+    #: Its own names of the tools that are served; absent = all.
+    allow: NotRequired[List[str]]
+
+
+class FunctionInputSpecTools(TypedDict):
+    #: Withholds tools whose definition differs from the approved one. `deploy`: the definitions of each deployed revision are approved when it is first used. `approval`: every definition needs an approval. Default: nothing is withheld.
+    pins: NotRequired[Literal["deploy", "approval"]]
+    #: The tools that each caller sees and calls. Absent: everybody who may call the server has all tools.
+    access: NotRequired[List[FunctionInputSpecToolsAccess]]
+
+
+class FunctionInputSpecToolsAccess(TypedDict):
+    #: Ids of API keys, users, service accounts or workloads; `*` is everybody whom no entry names.
+    callers: List[str]
+    #: Names of tools; `*` stands for any characters.
+    allow: List[str]
+
+
 class FunctionRecord(TypedDict):
     metadata: AgentRecordMetadata
     spec: FunctionInputSpec
     status: str
     events: NotRequired[List[AgentRecordEvents]]
+
+
+class FunctionToolsResult(TypedDict):
+    #: `spec.tools.pins`; null = nothing is withheld.
+    pins: Union[Literal["deploy", "approval"], None]
+    #: The revision whose definitions its deployment has approved.
+    pinnedRevision: Any
+    approved: List[FunctionToolsResultApproved]
+    withheld: List[FunctionToolsResultWithheld]
+
+
+class FunctionToolsResultApproved(TypedDict):
+    name: str
+    hashes: List[str]
+
+
+class FunctionToolsResultWithheld(TypedDict):
+    name: str
+    #: SHA-256 of the definition, over all its members, in base64url.
+    hash: str
+    why: Literal["new", "changed"]
+    #: What the server lists, as JSON; the beginning of a long one.
+    definition: str
+    since: str
 
 
 class FunctionUpdate(TypedDict):

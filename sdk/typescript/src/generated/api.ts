@@ -58,8 +58,10 @@ import type {
   EgressipRecord,
   FeatureGetResult,
   FeatureListResult,
+  FunctionApproveToolsBody,
   FunctionInput,
   FunctionRecord,
+  FunctionToolsResult,
   FunctionUpdate,
   ImageCleanupResult,
   ImageCreateBody,
@@ -1041,6 +1043,10 @@ export interface Api {
       /** One of your accounts. */
       account?: string | undefined;
     } }): Promise<FeatureGetResult>;
+  /** The approved tools of an MCP server, and those that are withheld. `GET /v0/functions/{functionName}/tools` */
+  functionTools(input: CallOptions & { params: { functionName: string } }): Promise<FunctionToolsResult>;
+  /** Approve the definitions of tools that are withheld. `POST /v0/functions/{functionName}/tools/approve` */
+  functionApproveTools(input: CallOptions & { params: { functionName: string }; body: FunctionApproveToolsBody }): Promise<FunctionToolsResult>;
   /** List the images that every sandbox can use. `GET /v0/sandbox/hub` */
   sandboxHubList(input?: CallOptions): Promise<SandboxHubListResult[]>;
   /** List the MCP servers that come with the platform. `GET /v0/mcp/hub` */

@@ -143,6 +143,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   egressIpListAll: { method: "GET", path: "/egressips" },
   featureList: { method: "GET", path: "/features" },
   featureGet: { method: "GET", path: "/features/{featureKey}" },
+  functionTools: { method: "GET", path: "/functions/{functionName}/tools" },
+  functionApproveTools: { method: "POST", path: "/functions/{functionName}/tools/approve" },
   sandboxHubList: { method: "GET", path: "/sandbox/hub" },
   mcpHubList: { method: "GET", path: "/mcp/hub" },
   imageList: { method: "GET", path: "/images" },

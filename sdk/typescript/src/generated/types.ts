@@ -1648,6 +1648,16 @@ export interface FeatureListResult {
   features: Record<string, boolean>;
 }
 
+/** The body of functionApproveTools. */
+export interface FunctionApproveToolsBody {
+  /** Default: all tools that are withheld now. */
+  tools?: {
+    name: string;
+    /** The definition that you have read; refused when another one is withheld now. */
+    hash?: string | undefined;
+  }[] | undefined;
+}
+
 /** The body of functionCreate. */
 export interface FunctionInput {
   metadata: {
@@ -1758,6 +1768,27 @@ export interface FunctionInput {
     /** `mcp`: there is no other. */
     type?: string | undefined;
     integrationConnections?: string[] | undefined;
+    /** Which tools reach clients. */
+    tools?: {
+      /** Withholds tools whose definition differs from the approved one. `deploy`: the definitions of each deployed revision are approved when it is first used. `approval`: every definition needs an approval. Default: nothing is withheld. */
+      pins?: "deploy" | "approval" | undefined;
+      /** The tools that each caller sees and calls. Absent: everybody who may call the server has all tools. */
+      access?: {
+        /** Ids of API keys, users, service accounts or workloads; `*` is everybody whom no entry names. */
+        callers: string[];
+        /** Names of tools; `*` stands for any characters. */
+        allow: string[];
+      }[] | undefined;
+    } | undefined;
+    /** Functions whose tools this one serves under prefixed names; it then has no code of its own. */
+    servers?: {
+      /** A function of the workspace. */
+      name: string;
+      /** Its tools are named `{prefix}_{tool}`. Default: the function's name. */
+      prefix?: string | undefined;
+      /** Its own names of the tools that are served; absent = all. */
+      allow?: string[] | undefined;
+    }[] | undefined;
     volumes?: {
       name: string;
       mountPath: string;
@@ -1925,6 +1956,27 @@ export interface FunctionRecord {
     /** `mcp`: there is no other. */
     type?: string | undefined;
     integrationConnections?: string[] | undefined;
+    /** Which tools reach clients. */
+    tools?: {
+      /** Withholds tools whose definition differs from the approved one. `deploy`: the definitions of each deployed revision are approved when it is first used. `approval`: every definition needs an approval. Default: nothing is withheld. */
+      pins?: "deploy" | "approval" | undefined;
+      /** The tools that each caller sees and calls. Absent: everybody who may call the server has all tools. */
+      access?: {
+        /** Ids of API keys, users, service accounts or workloads; `*` is everybody whom no entry names. */
+        callers: string[];
+        /** Names of tools; `*` stands for any characters. */
+        allow: string[];
+      }[] | undefined;
+    } | undefined;
+    /** Functions whose tools this one serves under prefixed names; it then has no code of its own. */
+    servers?: {
+      /** A function of the workspace. */
+      name: string;
+      /** Its tools are named `{prefix}_{tool}`. Default: the function's name. */
+      prefix?: string | undefined;
+      /** Its own names of the tools that are served; absent = all. */
+      allow?: string[] | undefined;
+    }[] | undefined;
     volumes?: {
       name: string;
       mountPath: string;
@@ -1980,6 +2032,27 @@ export interface FunctionRecord {
     revision?: string | undefined;
     canaryRevision?: string | undefined;
   }[] | undefined;
+}
+
+/** The answer of functionTools. */
+export interface FunctionToolsResult {
+  /** `spec.tools.pins`; null = nothing is withheld. */
+  pins: "deploy" | "approval" | null;
+  /** The revision whose definitions its deployment has approved. */
+  pinnedRevision: unknown;
+  approved: {
+    name: string;
+    hashes: string[];
+  }[];
+  withheld: {
+    name: string;
+    /** SHA-256 of the definition, over all its members, in base64url. */
+    hash: string;
+    why: "new" | "changed";
+    /** What the server lists, as JSON; the beginning of a long one. */
+    definition: string;
+    since: string;
+  }[];
 }
 
 /** The body of functionUpdate. */
@@ -2092,6 +2165,27 @@ export interface FunctionUpdate {
     /** `mcp`: there is no other. */
     type?: string | undefined;
     integrationConnections?: string[] | undefined;
+    /** Which tools reach clients. */
+    tools?: {
+      /** Withholds tools whose definition differs from the approved one. `deploy`: the definitions of each deployed revision are approved when it is first used. `approval`: every definition needs an approval. Default: nothing is withheld. */
+      pins?: "deploy" | "approval" | undefined;
+      /** The tools that each caller sees and calls. Absent: everybody who may call the server has all tools. */
+      access?: {
+        /** Ids of API keys, users, service accounts or workloads; `*` is everybody whom no entry names. */
+        callers: string[];
+        /** Names of tools; `*` stands for any characters. */
+        allow: string[];
+      }[] | undefined;
+    } | undefined;
+    /** Functions whose tools this one serves under prefixed names; it then has no code of its own. */
+    servers?: {
+      /** A function of the workspace. */
+      name: string;
+      /** Its tools are named `{prefix}_{tool}`. Default: the function's name. */
+      prefix?: string | undefined;
+      /** Its own names of the tools that are served; absent = all. */
+      allow?: string[] | undefined;
+    }[] | undefined;
     volumes?: {
       name: string;
       mountPath: string;
