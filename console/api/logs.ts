@@ -1,5 +1,5 @@
 /** Lines of workloads: those that were written, older ones page by page, new ones as they come, and counts over time. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { eventsOf } from "../lib/events.ts";
 import { type LinePage, type LogAnswer, type LogLine, mergePage, withNewLines } from "../lib/log-lines.ts";
 import { call, send } from "./call.ts";
@@ -22,8 +22,8 @@ export interface LogQuery {
 
 export const LOGS_PATH = "/observability/logs";
 const PAGE_LINES = 1000;
-/** Lines that a page holds; older ones go first. */
-const KEPT_MAX = 5000;
+/** Lines that a page holds. Of lines that come the oldest go first; no older ones are read beyond it. */
+const KEPT_MAX = 100_000;
 const DOWNLOADED_MAX = 100_000;
 const AGAIN_MS = 2000;
 const BUCKETS = 80;
@@ -68,6 +68,7 @@ export function useLines(query: LogQuery, isPaused: boolean): Lines {
   const [before, setBefore] = useState<string | null>(null);
   const [isLoading, setLoading] = useState(true);
   const [error, setError] = useState<Error | null>(null);
+  const isReading = useRef(false);
   useEffect(() => {
     const ending = new AbortController();
     setLoading(true);
@@ -101,14 +102,19 @@ export function useLines(query: LogQuery, isPaused: boolean): Lines {
     isLoading,
     error,
     older: () => {
-      if (before === null) return;
-      void readPage(query, before).then(
-        (page) => {
-          setLines((now) => [...page.lines, ...now]);
-          setBefore(page.before);
-        },
-        (failure: Error) => setError(failure),
-      );
+      if (before === null || isReading.current || lines.length >= KEPT_MAX) return;
+      isReading.current = true;
+      void readPage(query, before)
+        .then(
+          (page) => {
+            setLines((now) => [...page.lines, ...now]);
+            setBefore(page.before);
+          },
+          (failure: Error) => setError(failure),
+        )
+        .finally(() => {
+          isReading.current = false;
+        });
     },
   };
 }

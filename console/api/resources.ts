@@ -1,4 +1,5 @@
 /** The five verbs of every kind. */
+import { createdAt, nameOf } from "../lib/members.ts";
 import { type Collection, collectionPath, itemPath } from "../lib/places.ts";
 import { call, send } from "./call.ts";
 import { isLive } from "./live.ts";
@@ -10,10 +11,24 @@ export interface ListQuery {
   sort: string;
 }
 
+/** Where a page of a list begins. */
+export interface Spot {
+  /** A time or a name, as the order wants it; empty = the beginning of the list. */
+  from: string;
+  /** The page ends at `from` instead. */
+  isBefore: boolean;
+  /** Of the page before; only with the same `from`. */
+  cursor: string;
+}
+
+export const spotAt = (from: string): Spot => ({ from, isBefore: false, cursor: "" });
+
 export interface Page {
   data: unknown[];
-  /** Cursor of the next page; null at the end. */
-  next: string | null;
+  /** The page after this one; null at the end. */
+  next: Spot | null;
+  /** The page before this one; null at the beginning. */
+  previous: Spot | null;
   /** All matches, where the server counts them. */
   total: number | null;
 }
@@ -29,19 +44,57 @@ export async function listPage(
   workspace: string,
   collection: Collection,
   query: ListQuery,
-  cursor: string | null,
+  spot: Spot,
   signal?: AbortSignal,
 ): Promise<Page> {
-  const asked = collection.kind.paged ? { ...query, limit: PAGE_SIZE, cursor: cursor ?? "" } : {};
+  const { from, isBefore, cursor } = spot;
+  const sort = isBefore ? BACKWARDS[query.sort] : query.sort;
+  const asked = collection.kind.paged ? { ...query, sort: sort ?? "", limit: PAGE_SIZE, from, cursor } : {};
   const answer = await call<unknown[] | Paged>({
     path: collectionPath(collection),
     query: asked,
     workspace,
     ...(signal ? { signal } : {}),
   });
-  if (Array.isArray(answer)) return { data: answer, next: null, total: answer.length };
+  if (Array.isArray(answer)) return { data: answer, next: null, previous: null, total: answer.length };
   const { data = [], meta = {} } = answer;
-  return { data, next: meta.nextCursor || null, total: meta.total ?? null };
+  const total = meta.total ?? null;
+  const rows = isBefore ? data.toReversed() : data;
+  const [first] = rows;
+  const before: Spot | null =
+    first === undefined ? null : { from: edgeOf(first, query.sort), isBefore: true, cursor: "" };
+  // A page that holds nothing but rows of its own edge would lead to itself.
+  const canGoBack = isBefore ? meta.hasMore === true && before?.from !== from : from !== "" || cursor !== "";
+  return {
+    ...{ data: rows, total, previous: canGoBack ? before : null },
+    next: isBefore ? spotAt(from) : meta.nextCursor ? { from, isBefore, cursor: meta.nextCursor } : null,
+  };
+}
+
+const BACKWARDS: Readonly<Record<string, string>> = {
+  ...{ "": "createdAt:asc", "createdAt:desc": "createdAt:asc", "createdAt:asc": "createdAt:desc" },
+  ...{ "name:asc": "name:desc", "name:desc": "name:asc" },
+};
+
+export const isByName = (sort: string): boolean => sort.startsWith("name");
+
+/** The place of a row in the order, as `from` takes it. */
+const edgeOf = (row: unknown, sort: string): string => (isByName(sort) ? nameOf(row) : createdAt(row));
+
+/** The places of the first and the last row. */
+export async function endsOf(
+  workspace: string,
+  collection: Collection,
+  query: ListQuery,
+  signal: AbortSignal,
+): Promise<readonly [first: string, last: string] | null> {
+  const edge = async (sort: string): Promise<string | null> => {
+    const path = collectionPath(collection);
+    const { data = [] } = await call<Paged>({ path, query: { ...query, sort, limit: "1" }, workspace, signal });
+    return data.length === 0 ? null : edgeOf(data[0], query.sort);
+  };
+  const [first, last] = await Promise.all([edge(query.sort), edge(BACKWARDS[query.sort] ?? "")]);
+  return first === null || last === null ? null : [first, last];
 }
 
 /** The key of everything that is known about one collection. */

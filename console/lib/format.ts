@@ -15,13 +15,14 @@ export function ageOf(time: string, nowMs = Date.now()): string {
   return `${Math.floor(seconds / size)}${unit}`;
 }
 
-/** `850 ms`, `12.4 s`, `3m 20s`, `2h 5m`. */
+/** `850 ms`, `12.4 s`, `3m 20s`, `2h 5m`, `14d 2h`. */
 export function spanText(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
   const minutes = Math.floor(ms / 60_000);
   if (minutes < 60) return `${minutes}m ${Math.floor((ms % 60_000) / 1000)}s`;
-  return `${Math.floor(minutes / 60)}h ${minutes % 60}m`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours}h ${minutes % 60}m` : `${Math.floor(hours / 24)}d ${hours % 24}h`;
 }
 
 /** From a time to another, or to now when that is empty. */
@@ -36,6 +37,9 @@ export function bytesOf(bytes: number): string {
   for (; value >= 1024 && at < units.length - 1; at += 1) value /= 1024;
   return `${value < 10 && at > 0 ? value.toFixed(1) : Math.round(value)} ${units[at]}`;
 }
+
+/** A digest in a text, cut to the length that people compare: `sha256:b996805bcaea…`. */
+export const shortDigests = (text: string): string => text.replace(/(sha256:[0-9a-f]{12})[0-9a-f]{52}/g, "$1…");
 
 /** `sandbox` → `sandboxes`, `address` → `addresses`. */
 const pluralOf = (noun: string): string => `${noun}${/(s|x|ch)$/.test(noun) ? "es" : "s"}`;

@@ -35,13 +35,13 @@ export function mergePage(answer: LogAnswer): LinePage {
 
 const byTime = (a: LogLine, b: LogLine): number => (a.timestamp < b.timestamp ? -1 : a.timestamp > b.timestamp ? 1 : 0);
 
-const keyOf = ({ workload, timestamp }: LogLine): string => `${workload} ${timestamp}`;
+export const keyOfLine = ({ workload, timestamp }: LogLine): string => `${workload} ${timestamp}`;
 
 /** New lines at their places, without those that are known; the oldest go when there are too many. */
 export function withNewLines(old: readonly LogLine[], news: readonly LogLine[], max: number): readonly LogLine[] {
   const first = news[0]?.timestamp ?? "";
-  const known = new Set(old.filter(({ timestamp }) => timestamp >= first).map(keyOf));
-  const fresh = news.filter((line) => !known.has(keyOf(line)));
+  const known = new Set(old.filter(({ timestamp }) => timestamp >= first).map(keyOfLine));
+  const fresh = news.filter((line) => !known.has(keyOfLine(line)));
   if (fresh.length === 0) return old;
   const isInOrder = (old.at(-1)?.timestamp ?? "") <= (fresh[0]?.timestamp ?? "");
   const all = isInOrder ? [...old, ...fresh] : [...old, ...fresh].sort(byTime);

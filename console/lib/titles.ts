@@ -22,12 +22,19 @@ const PROPER: Readonly<Record<string, string>> = {
 
 export const titleOf = (word: string): string => PROPER[word] ?? word.charAt(0).toUpperCase() + word.slice(1);
 
-/** `idleTimeout` → `Idle timeout`. */
+/** Words that people write in their own way. */
+const SHORT: Readonly<Record<string, string>> = {
+  ...{ api: "API", cpu: "CPU", cpus: "CPUs", dns: "DNS", id: "ID", ip: "IP", ips: "IPs", mcp: "MCP", ttl: "TTL" },
+  ...{ uid: "UID", url: "URL", vpc: "Network", gbs: "GB-seconds" },
+};
+
+/** `idleTimeout` → `Idle timeout`, `externalId` → `External ID`. */
 export const labelOf = (member: string): string => {
   const words = member
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .replaceAll("_", " ")
-    .toLowerCase();
+    .toLowerCase()
+    .replace(/\b[a-z]+\b/g, (word) => SHORT[word] ?? word);
   return words.charAt(0).toUpperCase() + words.slice(1);
 };
 

@@ -1,8 +1,8 @@
 /** A table of any length: only rows near the view are in the document. */
 import "./table.css";
 import type { ComponentChildren } from "preact";
-import { useRef, useState } from "preact/hooks";
-import { ROW_PX, windowOf } from "./window.ts";
+import { useScrollWindow } from "./scroll-window.ts";
+import { ROW_PX } from "./window.ts";
 
 export interface TableColumn<Row> {
   title: string;
@@ -18,26 +18,16 @@ export interface TableProps<Row> {
   keyOf(row: Row): string;
   /** Called when the last rows come into view. */
   onEnd?: () => void;
+  /** Called when the first rows come into view, and after a jump to another place. */
+  onStart?: () => void;
+  /** Where the rows begin; another place shows its first row at the top. */
+  place?: string;
   picked?: ReadonlySet<string>;
   onPick?: (picked: ReadonlySet<string>) => void;
 }
 
-const HEIGHT_PX = 900;
-
-export function Table<Row>({ label, columns, rows, keyOf, onEnd, picked, onPick }: TableProps<Row>) {
-  const frame = useRef<HTMLDivElement>(null);
-  const [scrollPx, setScrollPx] = useState(0);
-  const shown = windowOf(rows.length, scrollPx, frame.current?.clientHeight ?? HEIGHT_PX);
-  const onScroll = (): void => {
-    const { scrollTop, clientHeight, scrollHeight } = frame.current ?? {
-      scrollTop: 0,
-      clientHeight: 0,
-      scrollHeight: 0,
-    };
-    // A new window only when the old one runs out, not at every pixel.
-    if (Math.abs(scrollTop - scrollPx) > 8 * ROW_PX || scrollTop === 0) setScrollPx(scrollTop);
-    if (scrollHeight - scrollTop - clientHeight < 20 * ROW_PX) onEnd?.();
-  };
+export function Table<Row>({ label, columns, rows, keyOf, onEnd, onStart, place, picked, onPick }: TableProps<Row>) {
+  const { frame, shown, onScroll } = useScrollWindow({ rows, keyOf, rowPx: ROW_PX, place, onEnd, onStart });
   const width = columns.length + (onPick ? 1 : 0);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard

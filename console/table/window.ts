@@ -12,9 +12,9 @@ export interface Window {
   belowPx: number;
 }
 
-export function windowOf(count: number, scrollPx: number, heightPx: number): Window {
-  const seen = Math.ceil(heightPx / ROW_PX);
-  const first = Math.max(0, Math.min(Math.floor(scrollPx / ROW_PX) - AROUND, count - seen - AROUND));
+export function windowOf(count: number, scrollPx: number, heightPx: number, rowPx = ROW_PX): Window {
+  const seen = Math.ceil(heightPx / rowPx);
+  const first = Math.max(0, Math.min(Math.floor(scrollPx / rowPx) - AROUND, count - seen - AROUND));
   const end = Math.min(count, first + seen + 2 * AROUND);
-  return { first, end, abovePx: first * ROW_PX, belowPx: (count - end) * ROW_PX };
+  return { first, end, abovePx: first * rowPx, belowPx: (count - end) * rowPx };
 }

@@ -5,7 +5,7 @@ export interface Column {
   title: string;
   value(row: unknown): string;
   /** How the value is shown; plain text without. */
-  as?: "name" | "status" | "age" | "mono";
+  as?: "name" | "status" | "age" | "mono" | "word";
   /** Left out on narrow screens. */
   wide?: boolean;
 }
@@ -34,7 +34,7 @@ const image = at("Image", "spec.runtime.image", { as: "mono" });
 const memory = megabytes("spec.runtime.memory");
 
 const OWN: Readonly<Record<string, readonly Column[]>> = {
-  sandbox: [image, memory, at("State", "state"), at("Isolation", "isolation")],
+  sandbox: [image, memory, at("State", "state", { as: "word" }), at("Isolation", "isolation")],
   agent: [image, memory, count("Triggers", "spec.triggers")],
   function: [image, memory, at("Transport", "spec.runtime.transport")],
   job: [image, memory, at("Parallel", "spec.runtime.maxConcurrentTasks"), count("Triggers", "spec.triggers")],

@@ -40,9 +40,9 @@ export function ImagePage({ workspace, id }: { workspace: string; id: string }) 
           }}
         />
         {data ? (
-          <Button kind="danger" unable={noDelete} onClick={() => setDeleting(true)}>
+          <Button kind="danger" label="Delete" unable={noDelete} onClick={() => setDeleting(true)}>
             <Icon name="trash" />
-            Delete
+            <span class="long">Delete</span>
           </Button>
         ) : null}
       </div>

@@ -1,4 +1,4 @@
-import { ageOf, timeOf } from "../../lib/format.ts";
+import { ageOf, shortDigests, timeOf } from "../../lib/format.ts";
 import { textAt } from "../../lib/members.ts";
 import { toneOf } from "../../lib/tones.ts";
 import { Badge } from "../../ui/badge.tsx";
@@ -15,7 +15,9 @@ export function Events({ events }: { events: readonly unknown[] }) {
           return (
             <li key={`${time} ${status} ${at}`}>
               {status === "" ? null : <Badge tone={toneOf(status)}>{status}</Badge>}
-              <span class="grow">{textAt(event, "message")}</span>
+              <span class="grow" title={textAt(event, "message")}>
+                {shortDigests(textAt(event, "message"))}
+              </span>
               <span class="quiet" title={timeOf(time)}>
                 {ageOf(time)}
               </span>

@@ -63,9 +63,9 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
           }}
         />
         {kind.verbs.includes("delete") && !isUnknown ? (
-          <Button kind="danger" unable={noDelete} onClick={() => setDeleting(true)}>
+          <Button kind="danger" label="Delete" unable={noDelete} onClick={() => setDeleting(true)}>
             <Icon name="trash" />
-            Delete
+            <span class="long">Delete</span>
           </Button>
         ) : null}
       </div>

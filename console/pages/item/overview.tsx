@@ -1,6 +1,6 @@
 /** The members of a resource in plain sight, and its events. */
 import type { KindFacts } from "../../lib/facts.ts";
-import { ageOf, bytesOf, timeOf } from "../../lib/format.ts";
+import { ageOf, bytesOf, shortDigests, timeOf } from "../../lib/format.ts";
 import { isObject, memberAt, textAt } from "../../lib/members.ts";
 import { labelsOf } from "../../lib/titles.ts";
 import { Card, type Fact, Facts } from "../../ui/facts.tsx";
@@ -73,7 +73,8 @@ function shown(key: string, value: unknown) {
         {text}
       </a>
     );
-  return text;
+  const short = shortDigests(text);
+  return short === text ? text : <span title={text}>{short}</span>;
 }
 
 /** Members that count megabytes. */

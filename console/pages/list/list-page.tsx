@@ -19,6 +19,10 @@ import { firstCommand, listCommand } from "../../views/lines.ts";
 import { places } from "../../views/places.ts";
 import { CopyAs } from "../copy-as.tsx";
 import { DeleteDialog } from "./delete-dialog.tsx";
+import { ListJump } from "./list-jump.tsx";
+
+/** Lists above it offer jumps; shorter ones are one page. */
+const LONG_ROWS = 200;
 
 const STATUSES = ["DEPLOYED", "DEPLOYING", "BUILDING", "FAILED", "DEACTIVATED", "TERMINATED"];
 const SORTS: readonly (readonly [value: string, title: string])[] = [
@@ -32,7 +36,8 @@ export function ListPage({ workspace, kind, parents }: { workspace: string } & C
   const collection = { kind, parents };
   const query = { q: queryOf("q"), status: queryOf("status"), sort: queryOf("sort") };
   const isFiltered = query.q !== "" || query.status !== "";
-  const { rows, total, error, isLoading, more } = useRows(workspace, collection, query);
+  const from = queryOf("from");
+  const { rows, total, error, isLoading, place, more, earlier } = useRows(workspace, collection, query, from);
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const [isDeleting, setDeleting] = useState(false);
   const create = kind.verbs.includes("create") ? places.create(workspace, collection) : null;
@@ -63,6 +68,9 @@ export function ListPage({ workspace, kind, parents }: { workspace: string } & C
         )}
       </div>
       {kind.paged && (rows.length > 0 || isFiltered) ? <Filters query={query} /> : null}
+      {kind.paged && (total ?? 0) > LONG_ROWS ? (
+        <ListJump workspace={workspace} collection={collection} query={query} from={from} />
+      ) : null}
       {picked.size === 0 ? null : (
         <div class="row">
           <span>{countOf(picked.size, "resource")} picked</span>
@@ -99,6 +107,8 @@ export function ListPage({ workspace, kind, parents }: { workspace: string } & C
           rows={rows}
           keyOf={nameOf}
           onEnd={more}
+          onStart={earlier}
+          place={place}
           columns={columnsOf(kind.name).map((column) => ({
             title: column.title,
             look: `${column.as ?? ""}${column.wide ? " wide" : ""}`.trim(),
@@ -150,7 +160,7 @@ function Filters({ query }: { query: { q: string; status: string; sort: string }
         class="input"
         aria-label="Order"
         value={query.sort}
-        onChange={(event) => setQuery({ sort: event.currentTarget.value })}
+        onChange={(event) => setQuery({ sort: event.currentTarget.value, from: "" })}
       >
         {SORTS.map(([value, title]) => (
           <option key={value} value={value}>

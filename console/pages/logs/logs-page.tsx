@@ -1,12 +1,12 @@
 /** What workloads wrote: counts over time, the newest lines at the end, followed while they come. */
 import "./logs.css";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { downloadText, LOGS_PATH, type LogQuery, logParameters, useHistogram, useLines } from "../../api/logs.ts";
 import { useAction } from "../../api/query.ts";
 import type { Workload } from "../../api/workload.ts";
 import { countOf } from "../../lib/format.ts";
 import { queryOf, setQuery } from "../../lib/location.ts";
-import { type LogLine, wantedBy } from "../../lib/log-lines.ts";
+import { wantedBy } from "../../lib/log-lines.ts";
 import { saveText } from "../../lib/save-text.ts";
 import { titleOf } from "../../lib/titles.ts";
 import { Button } from "../../ui/button.tsx";
@@ -15,13 +15,10 @@ import { readRequest } from "../../views/lines.ts";
 import { CopyAs } from "../copy-as.tsx";
 import { Filters } from "./filters.tsx";
 import { HistogramBars } from "./histogram.tsx";
+import { LineList } from "./line-list.tsx";
 
 const KINDS = ["sandboxes", "agents", "functions", "jobs", "applications"];
 const MINUTE_MS = 60_000;
-
-/** From this number on a line is an error (OpenTelemetry). */
-const ERROR_FROM = 17;
-const WARNING_FROM = 13;
 
 export const LogsTab = ({ workload }: { workload: Workload }) => (
   <Logs workspace={workload.workspace} plural={workload.plural} name={workload.name} />
@@ -66,7 +63,7 @@ function Logs({ workspace, plural, name }: { workspace: string; plural: string; 
   const { lines, before, isLoading, error, older } = useLines(query, isPaused);
   const { data: histogram } = useHistogram(query, isPaused);
   const { isWanted, wrong } = wantedBy(isRegex ? text : "");
-  const shown = isRegex ? lines.filter(isWanted) : lines;
+  const shown = useMemo(() => (isRegex ? lines.filter(isWanted) : lines), [lines, isRegex, text]);
   const save = useAction(async () => saveText("logs.txt", await downloadText(query, isWanted)));
   return (
     <div class="stack">
@@ -99,9 +96,9 @@ function Logs({ workspace, plural, name }: { workspace: string; plural: string; 
         <>
           <div class="row">
             <span class="quiet grow">{countOf(shown.length, "line")} shown</span>
-            {before === null ? null : <Button onClick={older}>Show older lines</Button>}
+            {before === null ? <span class="quiet">This is the first line of the time.</span> : null}
           </div>
-          <LineList lines={shown} isFollowing={!isPaused && query.end === ""} isNamed={name === ""} />
+          <LineList lines={shown} isFollowing={!isPaused && query.end === ""} isNamed={name === ""} onStart={older} />
         </>
       ) : null}
     </div>
@@ -115,48 +112,3 @@ const commandOf = ({ plural, name, search, severity, traceId, end }: LogQuery): 
   name === "" || [search, severity, traceId, end].some((value) => value !== "")
     ? null
     : `logs ${singular(plural)}/${name}`;
-
-interface LineListProps {
-  lines: readonly LogLine[];
-  isFollowing: boolean;
-  isNamed: boolean;
-}
-
-function LineList({ lines, isFollowing, isNamed }: LineListProps) {
-  const frame = useRef<HTMLDivElement>(null);
-  const last = lines.at(-1)?.timestamp;
-  useEffect(() => {
-    if (isFollowing) frame.current?.scrollTo(0, frame.current.scrollHeight);
-  }, [last, isFollowing]);
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard
-    <div class="log" ref={frame} role="log" aria-label="Log lines" tabIndex={0}>
-      {lines.map((line) => (
-        <Line key={`${line.workload} ${line.timestamp}`} line={line} isNamed={isNamed} />
-      ))}
-    </div>
-  );
-}
-
-function Line({
-  line: { timestamp, message, severity, workload, trace_id },
-  isNamed,
-}: {
-  line: LogLine;
-  isNamed: boolean;
-}) {
-  return (
-    <div class={severity >= ERROR_FROM ? "bad" : severity >= WARNING_FROM ? "busy" : ""}>
-      <time dateTime={timestamp} title={timestamp}>
-        {new Date(timestamp).toLocaleTimeString()}
-      </time>
-      {isNamed ? <span class="who">{workload}</span> : null}
-      <span class="grow">{message}</span>
-      {trace_id === "" ? null : (
-        <button type="button" class="trace" title="Only this trace" onClick={() => setQuery({ trace: trace_id })}>
-          {trace_id.slice(0, 8)}
-        </button>
-      )}
-    </div>
-  );
-}
