@@ -4,7 +4,15 @@ import { call } from "./call.ts";
 import { queries, useAnswer } from "./query.ts";
 
 export interface Execution {
-  metadata: { id: string; revision: string; createdAt: string; startedAt?: string; completedAt?: string };
+  metadata: {
+    id: string;
+    revision: string;
+    /** The trigger that started it. */
+    trigger?: string;
+    createdAt: string;
+    startedAt?: string;
+    completedAt?: string;
+  };
   spec: { parallelism: number; timeout: number };
   status: string;
   stats: { total: number; success: number; failure: number; cancelled: number; running: number; retried: number };

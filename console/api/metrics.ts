@@ -6,6 +6,7 @@ export interface MetricPoint {
   time: string;
   cpus: number | null;
   memoryBytes: number | null;
+  diskBytes: number | null;
   requests: number;
   errors: number;
   p95Ms: number | null;

@@ -9,7 +9,7 @@
  */
 import type { KindFacts } from "./facts.ts";
 
-export const PAGES = ["templates", "images", "logs", "usage", "nodes", "access", "settings"] as const;
+export const PAGES = ["templates", "images", "egress", "logs", "usage", "nodes", "access", "settings"] as const;
 export type PageName = (typeof PAGES)[number];
 
 /** A collection: its kind and the names of the resources that contain it, outermost first. */

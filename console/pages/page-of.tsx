@@ -13,6 +13,7 @@ const TemplatesPage = lazy(async () => (await import("./templates/templates-page
 const SettingsPage = lazy(async () => (await import("./settings/settings-page.tsx")).SettingsPage);
 const LogsPage = lazy(async () => (await import("./logs/logs-page.tsx")).LogsPage);
 const ImagesPage = lazy(async () => (await import("./images/images-page.tsx")).ImagesPage);
+const EgressPage = lazy(async () => (await import("./egress/egress-page.tsx")).EgressPage);
 const NodesPage = lazy(async () => (await import("./nodes/nodes-page.tsx")).NodesPage);
 const UsagePage = lazy(async () => (await import("./usage/usage-page.tsx")).UsagePage);
 const AccessPage = lazy(async () => (await import("./access/access-page.tsx")).AccessPage);
@@ -35,6 +36,8 @@ export function PageOf({ place }: { place: InsidePlace }) {
       return <ImagesPage workspace={place.workspace} />;
     case "nodes":
       return <NodesPage workspace={place.workspace} />;
+    case "egress":
+      return <EgressPage workspace={place.workspace} />;
     case "logs":
       return <LogsPage workspace={place.workspace} />;
     case "usage":

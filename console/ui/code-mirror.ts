@@ -31,10 +31,31 @@ const LOOK = EditorView.theme({
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
     backgroundColor: "var(--accent-soft)",
   },
+  ".cm-tooltip": {
+    maxWidth: "420px",
+    border: "1px solid var(--line)",
+    borderRadius: "7px",
+    backgroundColor: "var(--panel)",
+    color: "var(--text)",
+    boxShadow: "var(--shadow)",
+  },
+  ".cm-tooltip .yaml-hover, .cm-completionInfo": { padding: "6px 10px" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": {
+    backgroundColor: "var(--accent-soft)",
+    color: "var(--text)",
+  },
+  ".cm-completionDetail": { color: "var(--quiet)" },
 });
 
-export async function mount(parent: HTMLElement, { label, text, language, onInput }: EditorProps) {
+async function helpOf(schema: unknown, [support]: readonly LanguageSupport[]) {
+  const { completions, hover, marks } = await import("./yaml-help.ts");
+  const completing = support ? [support.language.data.of({ autocomplete: completions(schema) })] : [];
+  return [...completing, hover(schema), marks(schema)];
+}
+
+export async function mount(parent: HTMLElement, { label, text, language, schema, onInput }: EditorProps) {
   const support = language === "text" ? [] : [await LANGUAGES[language]()];
+  const help = schema === undefined ? [] : await helpOf(schema, support);
   let isOwn = false;
   const view = new EditorView({
     parent,
@@ -42,6 +63,7 @@ export async function mount(parent: HTMLElement, { label, text, language, onInpu
     extensions: [
       basicSetup,
       ...support,
+      ...help,
       LOOK,
       syntaxHighlighting(COLOURS),
       EditorView.cspNonce.of(styleNonce),

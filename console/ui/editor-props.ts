@@ -5,5 +5,7 @@ export interface EditorProps {
   /** The text before any change. */
   text: string;
   language: Language;
+  /** JSON Schema of the text, for help while one types; YAML only. */
+  schema?: unknown;
   onInput(text: string): void;
 }

@@ -8,7 +8,7 @@ interface Mounted {
   destroy(): void;
 }
 
-export function Editor({ label, text, language, isChanged, onInput }: EditorProps & { isChanged: boolean }) {
+export function Editor({ label, text, language, schema, isChanged, onInput }: EditorProps & { isChanged: boolean }) {
   const place = useRef<HTMLDivElement>(null);
   const mounted = useRef<Mounted | null>(null);
   const latest = useRef({ text, onInput });
@@ -20,6 +20,7 @@ export function Editor({ label, text, language, isChanged, onInput }: EditorProp
       mounted.current = await mount(place.current, {
         label,
         language,
+        schema,
         text: latest.current.text,
         onInput: (next) => latest.current.onInput(next),
       });
@@ -29,7 +30,7 @@ export function Editor({ label, text, language, isChanged, onInput }: EditorProp
       mounted.current?.destroy();
       mounted.current = null;
     };
-  }, [label, language]);
+  }, [label, language, schema]);
   // While a person types, the text is the editor's own: an older one that comes back late must not undo a letter.
   useEffect(() => {
     if (!isChanged) mounted.current?.setText(text);

@@ -37,6 +37,7 @@ export const GROUPS: readonly Group[] = [
       { kind: "integrationconnection", icon: "plug" },
       { kind: "customdomain", icon: "network" },
       { kind: "vpc", icon: "network" },
+      { page: "egress", icon: "out", title: "Egress" },
       { kind: "policy", icon: "rule" },
     ],
   },

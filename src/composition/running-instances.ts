@@ -29,7 +29,9 @@ export function runningInstances({ driver, rules, leases, holder, shared }: Part
       if (owner === null) continue;
       // It may end between the two looks.
       const stats = await driver.stats(uid).catch(() => null);
-      if (stats !== null) found.push({ uid, owner: owner.uid, cpuMs: stats.cpuMs, memoryBytes: stats.memoryBytes });
+      if (stats === null) continue;
+      const { cpuMs, memoryBytes, diskBytes } = stats;
+      found.push({ uid, owner: owner.uid, cpuMs, memoryBytes, diskBytes });
     }
     return found;
   };

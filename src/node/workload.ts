@@ -122,6 +122,8 @@ export interface Stats {
   memoryBytes: number;
   cpuMs: number;
   pids: number;
+  /** Space that its own files take, where the driver can tell without looking at each file. */
+  diskBytes?: number;
   /** Through its own network interface, where it has one; see Probe.outbound. */
   sentBytes?: number;
   receivedBytes?: number;

@@ -130,6 +130,13 @@ for (const database of databases.aboveStore) {
       assert.deepEqual((await call("GET", "/egressgateways/usage")).body, { gw: [] });
     });
 
+    test("the map has each gateway with its VPC, also one without addresses and workloads", async () => {
+      const { status, body } = await call("GET", "/egressgateways/map");
+      assert.equal(status, 200);
+      const own = body.find(({ gateway }: { gateway: string }) => gateway === "gw");
+      assert.deepEqual([own.vpc, own.workloads, own.workloadCount], ["default", [], 0]);
+    });
+
     test("a gateway in a region that is not here is refused", async () => {
       const made = await call("POST", GATEWAYS, { body: { metadata: { name: "far" }, spec: { region: "eu-lon-1" } } });
       assert.equal(made.status, 400);

@@ -1,16 +1,12 @@
-import { useState } from "preact/hooks";
 import { call } from "../../api/call.ts";
 import { useAction } from "../../api/query.ts";
 import { listChanged, useList } from "../../api/rows.ts";
 import { ageOf } from "../../lib/format.ts";
 import { Table } from "../../table/table.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Code } from "../../ui/code.tsx";
-import { Choice, Field } from "../../ui/field.tsx";
 import { Failure } from "../../ui/notice.tsx";
 import { say } from "../../ui/toast.tsx";
-import { ScopePicker } from "./scope-picker.tsx";
-import "./access.css";
+import { KeyForm, type NewKey } from "./key-form.tsx";
 
 interface Key {
   id: string;
@@ -22,57 +18,26 @@ interface Key {
 }
 
 const PATH = "/api_keys";
-const LIVES = ["1d", "30d", "90d", "365d"];
 
 /** The person's own keys. The secret of a key is shown once, when it is made. */
 export function Keys({ workspace }: { workspace: string }) {
   const { data, error } = useList<Key>(workspace, PATH);
-  const [name, setName] = useState("");
-  const [life, setLife] = useState("90d");
-  const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set());
-  const [secret, setSecret] = useState("");
-  const make = useAction(async () => {
-    const body = {
-      ...(name === "" ? {} : { name }),
-      ...(life === "" ? {} : { expires_in: life }),
-      ...(scopes.size === 0 ? {} : { scopes: [...scopes] }),
-      workspace,
-    };
-    const made = await call<{ apiKey: string }>({ method: "POST", path: PATH, body, workspace });
-    setSecret(made.apiKey);
-    setName("");
+  const make = async (key: NewKey): Promise<string> => {
+    const made = await call<{ apiKey: string }>({
+      ...{ method: "POST", path: PATH, body: { ...key, workspace }, workspace },
+    });
     await listChanged(workspace, PATH);
-  });
+    return made.apiKey;
+  };
   const remove = useAction(async (key: Key) => {
     await call({ method: "DELETE", path: `${PATH}/${key.id}`, workspace });
     say(`The key ${key.name} is deleted.`);
     await listChanged(workspace, PATH);
   });
-  const failure = error ?? make.error ?? remove.error;
+  const failure = error ?? remove.error;
   return (
     <div class="stack">
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void make.run(null);
-        }}
-      >
-        <div class="line-form">
-          <Field label="Name of a new key" value={name} onInput={setName} />
-          <Choice label="Works for" value={life} choices={LIVES} none="Ever" onInput={setLife} />
-          <Button kind="main" type="submit" busy={make.busy}>
-            Make a key
-          </Button>
-        </div>
-        <ScopePicker picked={scopes} onInput={setScopes} />
-        {secret === "" ? null : (
-          <>
-            <p>This is the key. It is shown once.</p>
-            <Code text={secret} noun="The key" />
-          </>
-        )}
-      </form>
+      <KeyForm label="Name of a new key" everything="all that you may do" onMake={make} />
       {failure ? <Failure error={failure} /> : null}
       <Table
         label="API keys"

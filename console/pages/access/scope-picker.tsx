@@ -8,6 +8,8 @@ import { Button } from "../../ui/button.tsx";
 import { Loading } from "../../ui/notice.tsx";
 
 export interface ScopePickerProps {
+  /** What a key without scopes may do: `all that you may do`. */
+  everything: string;
   /** Empty = everything. */
   picked: ReadonlySet<string>;
   onInput(picked: ReadonlySet<string>): void;
@@ -15,7 +17,7 @@ export interface ScopePickerProps {
 
 const READING = new Set(["get", "list"]);
 
-export function ScopePicker({ picked, onInput }: ScopePickerProps) {
+export function ScopePicker({ everything, picked, onInput }: ScopePickerProps) {
   const { data: groups } = useAnswer({
     key: ["scopes"],
     ask: async () => scopeGroups((await import("../../generated/operations.ts")).OPERATIONS),
@@ -25,14 +27,12 @@ export function ScopePicker({ picked, onInput }: ScopePickerProps) {
   const reading = groups?.flatMap(({ scopes }) => scopes.filter(({ verb }) => READING.has(verb)).map(({ id }) => id));
   return (
     <details class="scope-picker">
-      <summary>
-        {picked.size === 0 ? "Scopes: all that you may do" : `Scopes: ${countOf(picked.size, "scope")} only`}
-      </summary>
+      <summary>{`Scopes: ${picked.size === 0 ? everything : `${countOf(picked.size, "scope")} only`}`}</summary>
       {groups === undefined ? <Loading /> : null}
       <div class="row">
         <Button onClick={() => onInput(new Set(reading))}>Only reading</Button>
         <Button unable={picked.size === 0 ? "Nothing is ticked" : null} onClick={() => onInput(new Set())}>
-          All that you may do
+          {everything.charAt(0).toUpperCase() + everything.slice(1)}
         </Button>
       </div>
       <div class="scope-groups">

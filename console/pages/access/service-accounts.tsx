@@ -1,13 +1,14 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api/call.ts";
 import { useRefusal } from "../../api/overview.ts";
-import { useAction } from "../../api/query.ts";
 import { listChanged, useList } from "../../api/rows.ts";
 import { ageOf } from "../../lib/format.ts";
 import { Table } from "../../table/table.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Code } from "../../ui/code.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
 import { Blank, Failure, Loading } from "../../ui/notice.tsx";
+import { KeyForm, type NewKey } from "./key-form.tsx";
 import { otherRole, useRoleChange } from "./role.ts";
 import { RoleForm } from "./role-form.tsx";
 
@@ -27,11 +28,11 @@ export function ServiceAccounts({ workspace }: { workspace: string }) {
   const noChange = useRefusal(workspace, "serviceAccountUpdate");
   const noKey = useRefusal(workspace, "serviceAccountKeyCreate");
   const [shown, setShown] = useState<{ title: string; secret: string } | null>(null);
-  const key = useAction(async ({ client_id, name }: ServiceAccount) => {
+  const [keyed, setKeyed] = useState<ServiceAccount | null>(null);
+  const makeKey = async ({ client_id }: ServiceAccount, key: NewKey): Promise<string> => {
     const path = `${PATH}/${encodeURIComponent(client_id)}/api_keys`;
-    const made = await call<{ apiKey: string }>({ method: "POST", path, body: { name: "console" }, workspace });
-    setShown({ title: `The key of ${name}`, secret: made.apiKey });
-  });
+    return (await call<{ apiKey: string }>({ method: "POST", path, body: key, workspace })).apiKey;
+  };
   const change = useRoleChange(workspace, PATH, (name) => `${name} is deleted, and its keys with it.`);
   const changeTo = ({ client_id, name }: ServiceAccount, role: string | null): void =>
     void change.run({ id: client_id, name, role });
@@ -40,7 +41,7 @@ export function ServiceAccounts({ workspace }: { workspace: string }) {
     setShown({ title: "The client secret", secret: made.client_secret ?? "" });
     await listChanged(workspace, PATH);
   };
-  const failure = error ?? change.error ?? key.error;
+  const failure = error ?? change.error;
   return (
     <div class="stack">
       <RoleForm
@@ -78,7 +79,7 @@ export function ServiceAccounts({ workspace }: { workspace: string }) {
               title: "Actions",
               cell: (account) => (
                 <span class="row">
-                  <Button kind="bare" unable={noKey} onClick={() => void key.run(account)}>
+                  <Button kind="bare" unable={noKey} onClick={() => setKeyed(account)}>
                     New key
                   </Button>
                   <Button kind="bare" unable={noChange} onClick={() => changeTo(account, otherRole(account.role))}>
@@ -93,6 +94,15 @@ export function ServiceAccounts({ workspace }: { workspace: string }) {
           ]}
         />
       ) : null}
+      {keyed === null ? null : (
+        <Dialog title={`A key of ${keyed.name}`} onClose={() => setKeyed(null)}>
+          <KeyForm
+            label="Name of the key"
+            everything="all that the service account may do"
+            onMake={(key) => makeKey(keyed, key)}
+          />
+        </Dialog>
+      )}
     </div>
   );
 }

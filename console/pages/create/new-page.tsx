@@ -1,11 +1,11 @@
 /** A new resource of any kind, as a form or as text. Both change the same value. */
 import "./new-page.css";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { useAction, useAnswer } from "../../api/query.ts";
 import { createResource } from "../../api/resources.ts";
+import { useSchema } from "../../api/schema.ts";
 import { FormInput } from "../../form/form-field.tsx";
 import { type FormField, fieldsOf, withMember } from "../../form/schema.ts";
-import { SCHEMAS } from "../../generated/schemas.ts";
 import { go, queryOf } from "../../lib/location.ts";
 import { type Json, memberAt, nameOf } from "../../lib/members.ts";
 import { type Collection, collectionPath } from "../../lib/places.ts";
@@ -25,10 +25,8 @@ export function NewPage({ workspace, kind, parents }: { workspace: string } & Co
   const [body, setBody] = useState<Json>(beginning(kind.name) as Json);
   const [text, setText] = useState<string | null>(null);
   const isText = queryOf("as") === "text";
-  const { data: fields } = useAnswer({
-    key: ["schema", kind.name],
-    ask: async () => fieldsOf((await SCHEMAS[kind.name]?.())?.default),
-  });
+  const { data: schema } = useSchema(kind.name);
+  const fields = useMemo(() => schema && fieldsOf(schema.value), [schema]);
   const { run, busy, error } = useAction(async () => {
     const sent = isText && text !== null ? ((await fromYaml(text)) as Json) : body;
     const made = await createResource(workspace, collection, sent);
@@ -70,7 +68,7 @@ export function NewPage({ workspace, kind, parents }: { workspace: string } & Co
           }}
         >
           {isText ? (
-            <YamlBody body={body} text={text} onInput={setText} />
+            <YamlBody body={body} schema={schema?.value} text={text} onInput={setText} />
           ) : (
             <Fields kind={kind.name} fields={fields} body={body} onInput={setBody} message={error?.message ?? ""} />
           )}
@@ -121,11 +119,22 @@ function Fields({ kind, fields, body, onInput, message }: FieldsProps) {
   );
 }
 
-function YamlBody({ body, text, onInput }: { body: Json; text: string | null; onInput(text: string): void }) {
+interface YamlBodyProps {
+  body: Json;
+  schema: unknown;
+  text: string | null;
+  onInput(text: string): void;
+}
+
+function YamlBody({ body, schema, text, onInput }: YamlBodyProps) {
   const { data } = useAnswer({ key: ["yaml", body], ask: () => toYaml(Object.keys(body).length === 0 ? EMPTY : body) });
   if (data === undefined) return <Loading />;
   return (
-    <Editor label="The resource as YAML" language="yaml" text={data} isChanged={text !== null} onInput={onInput} />
+    <Editor
+      {...{ label: "The resource as YAML", language: "yaml", text: data, schema }}
+      isChanged={text !== null}
+      onInput={onInput}
+    />
   );
 }
 

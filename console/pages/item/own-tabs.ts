@@ -71,6 +71,11 @@ export const OWN_TABS: Readonly<Record<string, readonly OwnTab[]>> = {
       title: "Executions",
       Page: lazy(async () => (await import("../job/executions.tsx")).ExecutionsTab),
     },
+    {
+      id: "triggers",
+      title: "Schedules",
+      Page: lazy(async () => (await import("../job/triggers.tsx")).TriggersTab),
+    },
     LOGS,
   ],
   agent: [

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { ApiFailure } from "../../api/failure.ts";
 import { useAction, useAnswer } from "../../api/query.ts";
 import { type Found, updateResource } from "../../api/resources.ts";
+import { useSchema } from "../../api/schema.ts";
 import { isObject } from "../../lib/members.ts";
 import type { Collection } from "../../lib/places.ts";
 import { linesOfDifference } from "../../lib/text-difference.ts";
@@ -37,7 +38,8 @@ export function TextEditor({ workspace, collection, name, found }: TextEditorPro
     setDraft(null);
     say(`${name} is changed.`);
   });
-  if (text === undefined) return <Loading />;
+  const { data: schema } = useSchema(collection.kind.name);
+  if (text === undefined || schema === undefined) return <Loading />;
   const isConflict = error instanceof ApiFailure && error.status === 412;
   const canEdit = collection.kind.verbs.includes("update");
   if (!canEdit) return <Code text={text} />;
@@ -47,6 +49,7 @@ export function TextEditor({ workspace, collection, name, found }: TextEditorPro
         label={`${name} as YAML`}
         language="yaml"
         text={text}
+        schema={schema.value}
         isChanged={draft !== null}
         onInput={(next) => setDraft({ text: next, etag: draft?.etag ?? found.etag })}
       />

@@ -30,6 +30,10 @@ const CHARTS: readonly ChartFacts[] = [
     ...{ title: "Memory", value: ({ memoryBytes }) => memoryBytes, shown: bytesOf, unit: 2 ** 20 },
     ...{ headline: "last", needsInstances: true },
   },
+  {
+    ...{ title: "Disk", value: ({ diskBytes }) => diskBytes, shown: bytesOf, unit: 2 ** 20 },
+    ...{ headline: "last", needsInstances: true },
+  },
   { title: "Requests", value: ({ requests }) => requests, shown: whole, headline: "sum" },
   { title: "Errors", value: ({ errors }) => errors, shown: whole, headline: "sum" },
   { title: "Latency, p95", value: ({ p95Ms }) => p95Ms, shown: spanText, headline: "last" },

@@ -4,6 +4,7 @@ import { type Behaviour, implement, type Platform, workspaceOf } from "../port.t
 import { toWire } from "../present.ts";
 import { chosenRegion } from "../region.ts";
 import { egressGateway, egressGatewayListAll, egressGatewayUsage } from "./kind.ts";
+import { egressMap, egressMapGet } from "./map.ts";
 
 /** Gateways in the list over all VPCs. A workspace with more lists them VPC by VPC. */
 const FLAT_LIST_MAX = 1000;
@@ -41,6 +42,18 @@ export const egressGatewayBehaviour: Behaviour = {
       const sandboxes = await workloadsBehind(workspace, deps, { kinds: ["sandbox"] });
       for (const sandbox of sandboxes) usage.get(gatewayOf(sandbox))?.push(sandbox.name);
       return Object.fromEntries(usage);
+    }),
+
+    implement(egressMapGet, async (call, deps) => {
+      const { name: workspace } = workspaceOf(call);
+      const [gateways, ips, workloads] = await Promise.all([
+        deps.store.resources.listNested(workspace, "egressgateway", FLAT_LIST_MAX),
+        deps.store.resources.listNested(workspace, "egressip", FLAT_LIST_MAX),
+        workloadsBehind(workspace, deps, { kinds: WORKLOADS }),
+      ]);
+      const parents = await parentsOf(gateways, deps);
+      const vpcs = new Map([...parents].map(([uid, [vpc]]) => [uid, vpc?.name ?? ""]));
+      return egressMap({ gateways, vpcs, ips, workloads, gatewayOf });
     }),
   ],
 };

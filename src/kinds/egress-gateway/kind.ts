@@ -3,6 +3,7 @@ import { defineKind } from "../../contract/kind.ts";
 import { defineOperation } from "../../contract/operation.ts";
 import { SOURCE_CHOICES } from "../../lib/network/egress/source-addresses.ts";
 import { vpc } from "../vpc/kind.ts";
+import { egressMapGet } from "./map.ts";
 
 export const egressGateway = defineKind({
   name: "egressgateway",
@@ -41,4 +42,4 @@ export const egressGatewayUsage = defineOperation({
   response: z.record(z.string(), z.array(z.string())),
 });
 
-export const egressGatewayOperations = [egressGatewayListAll, egressGatewayUsage];
+export const egressGatewayOperations = [egressGatewayListAll, egressGatewayUsage, egressMapGet];

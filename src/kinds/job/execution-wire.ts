@@ -1,5 +1,6 @@
 /** Executions and tasks as clients see them. */
 import { toIso } from "../../lib/time/clock.ts";
+import { TRIGGER_CAUSE } from "../../store/executions/callback.ts";
 import type { ExecutionRow, TaskRow, TaskStatus } from "../../store/executions/execution.ts";
 import type { ExecutionWire, TaskWire } from "./operations.ts";
 
@@ -17,6 +18,7 @@ export function executionToWire(
       workspace: row.workspace,
       cluster: region,
       revision: row.revision,
+      ...(row.cause.startsWith(TRIGGER_CAUSE) ? { trigger: row.cause.slice(TRIGGER_CAUSE.length) } : {}),
       createdAt: toIso(row.created_at),
       updatedAt: toIso(row.updated_at),
       ...(startedAt === null ? {} : { startedAt: toIso(startedAt) }),

@@ -49,6 +49,7 @@ const execution = z.object({
     workspace: z.string(),
     cluster: z.string(),
     revision: z.string().describe("The revision of the job that its tasks run."),
+    trigger: z.string().optional().describe("The trigger that started it; absent when a request did."),
     createdAt: z.string(),
     updatedAt: z.string(),
     startedAt: z.string().optional(),

@@ -15,7 +15,7 @@ export const metricQuery = defineOperation({
   id: "metricQuery",
   method: "GET",
   path: "/observability/metrics",
-  summary: "Processor, memory, requests, latency and cold starts of a resource over time",
+  summary: "Processor, memory, disk, requests, latency and cold starts of a resource over time",
   tenancy: "workspace",
   scope: "workspaces:get",
   role: "member",
@@ -49,6 +49,10 @@ export const metricQuery = defineOperation({
         time: z.string().describe("Begin of the step."),
         cpus: z.number().nullable().describe("Processors in use on average; null where nothing ran."),
         memoryBytes: z.number().nullable().describe("The most memory in use; null where nothing ran."),
+        diskBytes: z
+          .number()
+          .nullable()
+          .describe("The most space that its own files took; null where nothing ran or the driver cannot tell."),
         requests: z.int(),
         errors: z.int().describe("Requests that ended with a status of 500 or above, or that the platform cut off."),
         p95Ms: z

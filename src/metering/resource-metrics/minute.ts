@@ -6,6 +6,8 @@ export interface Minute {
   measuredMs: number;
   /** The most memory that the instances used together. */
   memoryBytes: number;
+  /** The most space that the files of the instances took together; absent where it was not measured. */
+  diskBytes?: number;
   requests: number;
   /** Requests that ended with a status of 500 or above, or without one because the platform cut them off. */
   errors: number;
@@ -29,6 +31,7 @@ export function addMinute(sum: Minute, more: Minute): void {
   sum.cpuMs += more.cpuMs;
   sum.measuredMs += more.measuredMs;
   sum.memoryBytes = Math.max(sum.memoryBytes, more.memoryBytes);
+  if (more.diskBytes !== undefined) sum.diskBytes = Math.max(sum.diskBytes ?? 0, more.diskBytes);
   sum.requests += more.requests;
   sum.errors += more.errors;
   sum.coldStarts += more.coldStarts;

@@ -29,6 +29,8 @@ for (const database of databases.all)
         const [one, two] = [start("one"), start("two")];
         const instance = (uid: string, cpuMs: number): RunningInstance => ({
           ...{ uid, owner: "agent", cpuMs, memoryBytes: 100 },
+          // The machine of the second instance cannot tell.
+          ...(uid === "b" ? {} : { diskBytes: 1000 }),
         });
         machines.one = [instance("a", 5000), instance("b", 0)];
         machines.two = [instance("c", 0)];
@@ -45,12 +47,13 @@ for (const database of databases.all)
         assert.deepEqual(
           { ...first, p95Ms: null },
           {
-            ...{ time: "2026-05-04T10:00:00.000Z", cpus: 1.75, memoryBytes: 300 },
+            ...{ time: "2026-05-04T10:00:00.000Z", cpus: 1.75, memoryBytes: 300, diskBytes: 2000 },
             ...{ requests: 100, errors: 1, p95Ms: null, coldStarts: 2 },
           },
         );
         assert.ok(Math.abs((first?.p95Ms ?? 0) - 1000) < 90);
         assert.deepEqual([second?.cpus, second?.memoryBytes, second?.requests, second?.p95Ms], [null, null, 0, null]);
+        assert.equal(second?.diskBytes, null);
         // An instance that starts again counts from zero; a restarted server does not count what it has not seen.
         nowMs += MINUTE_MS;
         machines.one = [instance("a", 6000)];

@@ -21,6 +21,7 @@ export interface RunningInstance {
   owner: string;
   cpuMs: number;
   memoryBytes: number;
+  diskBytes?: number | undefined;
 }
 
 export interface EndedRequest {
@@ -67,11 +68,13 @@ export function startResourceMetrics(options: RecorderOptions): ResourceMetrics 
     const atMs = monotonicMs();
     const now: typeof measured = new Map();
     const memory = new Map<string, number>();
+    const disk = new Map<string, number>();
     const spans = new Map<string, number>();
-    for (const { uid, owner, cpuMs, memoryBytes } of instances) {
+    for (const { uid, owner, cpuMs, memoryBytes, diskBytes } of instances) {
       const before = measured.get(uid);
       now.set(uid, { cpuMs, atMs });
       memory.set(owner, (memory.get(owner) ?? 0) + memoryBytes);
+      if (diskBytes !== undefined) disk.set(owner, (disk.get(owner) ?? 0) + diskBytes);
       const minute = minuteOf(owner);
       // The first look at an instance only tells where its counter stands.
       if (before === undefined || minute === null) continue;
@@ -83,6 +86,8 @@ export function startResourceMetrics(options: RecorderOptions): ResourceMetrics 
       const minute = minuteOf(owner);
       if (minute === null) continue;
       minute.memoryBytes = Math.max(minute.memoryBytes, bytes);
+      const diskBytes = disk.get(owner);
+      if (diskBytes !== undefined) minute.diskBytes = Math.max(minute.diskBytes ?? 0, diskBytes);
       minute.measuredMs += spans.get(owner) ?? 0;
     }
     measured = now;

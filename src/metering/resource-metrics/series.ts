@@ -8,6 +8,7 @@ export interface MetricPoint {
   /** Null where nothing was measured in this step. */
   cpus: number | null;
   memoryBytes: number | null;
+  diskBytes: number | null;
   requests: number;
   errors: number;
   p95Ms: number | null;
@@ -52,6 +53,7 @@ function pointOf(atMs: number, nodes: readonly Minute[]): MetricPoint {
     cpus:
       all.measuredMs === 0 ? null : precise(sum((node) => (node.measuredMs === 0 ? 0 : node.cpuMs / node.measuredMs))),
     memoryBytes: all.memoryBytes === 0 ? null : sum((node) => node.memoryBytes),
+    diskBytes: all.diskBytes === undefined ? null : sum((node) => node.diskBytes ?? 0),
     ...{ requests, errors, coldStarts },
     p95Ms: p95 === null ? null : precise(p95),
   };

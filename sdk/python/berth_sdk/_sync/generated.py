@@ -1537,6 +1537,10 @@ class Api:
         """Tell which sandboxes leave by which gateway. `GET /v0/egressgateways/usage`"""
         return cast("Dict[str, List[str]]", self._caller.call("GET", "/egressgateways/usage", timeout=timeout))
 
+    def egress_map_get(self, *, timeout: Optional[float] = None) -> List[types.EgressMapGetResult]:
+        """Tell which workloads leave by which gateway, and from which addresses. `GET /v0/egressgateways/map`"""
+        return cast("List[types.EgressMapGetResult]", self._caller.call("GET", "/egressgateways/map", timeout=timeout))
+
     def egress_ip_list_all(self, *, timeout: Optional[float] = None) -> List[types.EgressipRecord]:
         """List the egress IPs of all gateways. `GET /v0/egressips`"""
         return cast("List[types.EgressipRecord]", self._caller.call("GET", "/egressips", timeout=timeout))
@@ -1961,7 +1965,7 @@ class Api:
         step: Optional[float] = None,
         timeout: Optional[float] = None,
     ) -> types.MetricQueryResult:
-        """Processor, memory, requests, latency and cold starts of a resource over time. `GET /v0/observability/metrics`"""
+        """Processor, memory, disk, requests, latency and cold starts of a resource over time. `GET /v0/observability/metrics`"""
         return cast("types.MetricQueryResult", self._caller.call("GET", "/observability/metrics", query={"kind": kind, "name": name, "start": start, "end": end, "step": step}, timeout=timeout))
 
     def node_list(self, *, timeout: Optional[float] = None) -> List[types.NodeRecord]:

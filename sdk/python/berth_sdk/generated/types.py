@@ -827,6 +827,29 @@ class DriveUpdate(TypedDict):
     spec: DriveInputSpec
 
 
+class EgressMapGetResult(TypedDict):
+    gateway: str
+    vpc: str
+    status: str
+    addresses: List[EgressMapGetResultAddresses]
+    #: The first 200 workloads, by kind and name.
+    workloads: List[EgressMapGetResultWorkloads]
+    #: All workloads that leave by the gateway.
+    workloadCount: float
+
+
+class EgressMapGetResultAddresses(TypedDict):
+    name: str
+    #: Null while the pool has no free address.
+    ip: Any
+    status: str
+
+
+class EgressMapGetResultWorkloads(TypedDict):
+    kind: str
+    name: str
+
+
 class EgressgatewayInput(TypedDict):
     metadata: AgentInputMetadata
     spec: NotRequired[EgressgatewayInputSpec]
@@ -1288,6 +1311,8 @@ class JobExecutionListItemMetadata(TypedDict):
     cluster: str
     #: The revision of the job that its tasks run.
     revision: str
+    #: The trigger that started it; absent when a request did.
+    trigger: NotRequired[str]
     createdAt: str
     updatedAt: str
     startedAt: NotRequired[str]
@@ -1530,6 +1555,8 @@ class MetricQueryResultPoints(TypedDict):
     cpus: Any
     #: The most memory in use; null where nothing ran.
     memoryBytes: Any
+    #: The most space that its own files took; null where nothing ran or the driver cannot tell.
+    diskBytes: Any
     requests: float
     #: Requests that ended with a status of 500 or above, or that the platform cut off.
     errors: float
@@ -2112,14 +2139,9 @@ class QuotaListResultQuotas(TypedDict):
 
 class ReferenceFindResult(TypedDict):
     #: Resources that this one names, such as volumes, policies and connections.
-    uses: List[ReferenceFindResultUses]
+    uses: List[EgressMapGetResultWorkloads]
     #: Resources that name this one; only kinds that the credentials may list, at most 200.
-    usedBy: List[ReferenceFindResultUses]
-
-
-class ReferenceFindResultUses(TypedDict):
-    kind: str
-    name: str
+    usedBy: List[EgressMapGetResultWorkloads]
 
 
 class SandboxForkBody(TypedDict):

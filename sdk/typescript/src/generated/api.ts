@@ -52,6 +52,7 @@ import type {
   DriveS3CredentialsBody,
   DriveS3CredentialsResult,
   DriveUpdate,
+  EgressMapGetResult,
   EgressgatewayInput,
   EgressgatewayRecord,
   EgressipInput,
@@ -1034,6 +1035,8 @@ export interface Api {
   egressGatewayListAll(input?: CallOptions): Promise<EgressgatewayRecord[]>;
   /** Tell which sandboxes leave by which gateway. `GET /v0/egressgateways/usage` */
   egressGatewayUsage(input?: CallOptions): Promise<Record<string, string[]>>;
+  /** Tell which workloads leave by which gateway, and from which addresses. `GET /v0/egressgateways/map` */
+  egressMapGet(input?: CallOptions): Promise<EgressMapGetResult[]>;
   /** List the egress IPs of all gateways. `GET /v0/egressips` */
   egressIpListAll(input?: CallOptions): Promise<EgressipRecord[]>;
   /** List features and whether they are on. `GET /v0/features` */
@@ -1299,7 +1302,7 @@ export interface Api {
       /** Parts of the time range; default 60, at most 500. */
       buckets?: number | undefined;
     } }): Promise<LogHistogramResult>;
-  /** Processor, memory, requests, latency and cold starts of a resource over time. `GET /v0/observability/metrics` */
+  /** Processor, memory, disk, requests, latency and cold starts of a resource over time. `GET /v0/observability/metrics` */
   metricQuery(input: CallOptions & { query: {
       /** The kind of the resource, singular or plural: sandbox, agent, function, application or model. */
       kind: string;

@@ -140,6 +140,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   driveS3Credentials: { method: "POST", path: "/drives/{driveName}/s3-credentials" },
   egressGatewayListAll: { method: "GET", path: "/egressgateways" },
   egressGatewayUsage: { method: "GET", path: "/egressgateways/usage" },
+  egressMapGet: { method: "GET", path: "/egressgateways/map" },
   egressIpListAll: { method: "GET", path: "/egressips" },
   featureList: { method: "GET", path: "/features" },
   featureGet: { method: "GET", path: "/features/{featureKey}" },

@@ -1533,6 +1533,26 @@ export interface DriveUpdate {
   };
 }
 
+/** The answer of egressMapGet. */
+export interface EgressMapGetResult {
+  gateway: string;
+  vpc: string;
+  status: string;
+  addresses: {
+    name: string;
+    /** Null while the pool has no free address. */
+    ip: unknown;
+    status: string;
+  }[];
+  /** The first 200 workloads, by kind and name. */
+  workloads: {
+    kind: string;
+    name: string;
+  }[];
+  /** All workloads that leave by the gateway. */
+  workloadCount: number;
+}
+
 /** The body of egressgatewayCreate. */
 export interface EgressgatewayInput {
   metadata: {
@@ -2533,6 +2553,8 @@ export interface JobExecutionListItem {
     cluster: string;
     /** The revision of the job that its tasks run. */
     revision: string;
+    /** The trigger that started it; absent when a request did. */
+    trigger?: string | undefined;
     createdAt: string;
     updatedAt: string;
     startedAt?: string | undefined;
@@ -3206,6 +3228,8 @@ export interface MetricQueryResult {
     cpus: unknown;
     /** The most memory in use; null where nothing ran. */
     memoryBytes: unknown;
+    /** The most space that its own files took; null where nothing ran or the driver cannot tell. */
+    diskBytes: unknown;
     requests: number;
     /** Requests that ended with a status of 500 or above, or that the platform cut off. */
     errors: number;

@@ -185,13 +185,19 @@ const reservedFile = (device: string): string => `/sys/fs/ext4/${device}/reserve
 
 const GONE = new Set(["ENOENT", "ESRCH"]);
 
+/** Space that the files of a workload take on its disk; undefined for a workload whose folder is gone. */
+export function usedOnDisk(dir: string, pid: number, sizeMb: number): number | undefined {
+  const image = statSync(join(dir, IMAGE), { throwIfNoEntry: false });
+  return image && rootOf(toldOf({ pid }), sizeMb * MB, image.blocks * 512).usedBytes;
+}
+
 /** Null for a workload whose folder is gone. */
 function measured(root: LiveRoot): (LiveRoot & Root) | null {
   const image = statSync(join(root.dir, IMAGE), { throwIfNoEntry: false });
   return image ? { ...root, ...rootOf(toldOf(root), root.sizeMb * MB, image.blocks * 512) } : null;
 }
 
-function toldOf({ pid }: LiveRoot): StatsFs | null {
+function toldOf({ pid }: Pick<LiveRoot, "pid">): StatsFs | null {
   try {
     return statfsSync(`/proc/${pid}/root`);
   } catch (error) {

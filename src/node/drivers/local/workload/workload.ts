@@ -45,7 +45,7 @@ import {
   signal as sendSignal,
 } from "../machine/process-tree.ts";
 import type { Nat } from "../network/nat.ts";
-import type { LiveRoot, RootDisks } from "../storage/root-disks.ts";
+import { type LiveRoot, type RootDisks, usedOnDisk } from "../storage/root-disks.ts";
 import { enter } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
 import { findProcess, isAlive, isOfThisBoot, NO_SLOT, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
@@ -263,7 +263,13 @@ export class Workload {
     if (this.record.hibernated) return { memoryBytes: 0, cpuMs: 0, pids: 0 };
     const counted = cgroupStats(this.record.cgroup);
     const traffic = natFor(this.#context, this.record)?.traffic(this.record.slot);
-    return { ...(isWhole(counted) ? counted : { ...processStats(this.record.pid), ...counted }), ...traffic };
+    const { disk, pid } = this.record;
+    const diskBytes = disk && usedOnDisk(this.dir, pid, disk.sizeMb);
+    return {
+      ...(isWhole(counted) ? counted : { ...processStats(pid), ...counted }),
+      ...(diskBytes === undefined ? {} : { diskBytes }),
+      ...traffic,
+    };
   }
 
   readOutput(stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
