@@ -1,62 +1,46 @@
 /**
- * The sizes of the console: what the first page loads, and what the terminal, the editor and the charts add. Each is
- * beside its limit; a figure over its limit is a failure.
+ * The console in a real Chromium, each figure beside its limit and, where that makes sense, beside the same for a static
+ * page of the same size. A figure over its limit is a failure.
+ *
+ *   npm run bench -- console                 all of it; a million drives are written first, which takes minutes
+ *   npm run bench -- console --rows=10000    a shorter list
+ *   npm run bench -- console --sizes         only the sizes of the bundle
  */
-import { readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
-import { consoleBundle } from "../src/api/console/bundle.ts";
+import { openChromium } from "../test/browser/chromium.ts";
+import { startTestPlatform } from "../test/platform.ts";
+import { figuresOfLists } from "./console-parts/lists.ts";
+import { figuresOfPages } from "./console-parts/pages.ts";
+import { reportFigures } from "./console-parts/report.ts";
+import { sizes } from "./console-parts/sizes.ts";
+import { startStaticPage } from "./console-parts/static-page.ts";
+import { openVisit } from "./console-parts/visit.ts";
+import { figuresOfWorkloads } from "./console-parts/workloads.ts";
+import { fill } from "./control-plane-parts/lists.ts";
 
-const KB = 1024;
-const LIMITS_KB = { first: 60, terminal: 200, editor: 200, charts: 90 } as const;
+const ROWS = 1_000_000;
 
-/** A word that only the chunk of the part has. */
-const MARKS: Readonly<Record<Exclude<keyof typeof LIMITS_KB, "first">, string>> = {
-  terminal: "xterm-rows",
-  editor: "cm-activeLineGutter",
-  charts: "u-legend",
-};
-
-export async function run(): Promise<void> {
-  const started = performance.now();
-  const { folder, script, style } = await consoleBundle(null);
-  console.log(`bundle ready after ${Math.round(performance.now() - started)} ms (0 when it was there)`);
-  const first = gzipped(folder, script) + gzipped(folder, style);
-  report("first", first);
-  for (const part of Object.keys(MARKS) as (keyof typeof MARKS)[]) {
-    const files = chunksWith(folder, script, MARKS[part]);
-    report(part, first + files.reduce((sum, file) => sum + gzipped(folder, file), 0));
+export async function run(flags: string[]): Promise<void> {
+  const firstBytes = await sizes();
+  if (flags.includes("--sizes")) return;
+  const rows = Number(flags.find((flag) => flag.startsWith("--rows="))?.slice("--rows=".length) ?? ROWS);
+  const chromium = await openChromium();
+  if (chromium.skip !== false) {
+    console.log(`The figures of the browser are left out: ${chromium.skip}.`);
+    return;
   }
-}
-
-function report(part: keyof typeof LIMITS_KB, bytes: number): void {
-  const kilobytes = bytes / KB;
-  const isOver = kilobytes > LIMITS_KB[part];
-  console.log(
-    `${part.padEnd(10)} ${kilobytes.toFixed(1).padStart(6)} KB gzip of ${LIMITS_KB[part]}${isOver ? "  OVER" : ""}`,
-  );
-  if (isOver) process.exitCode = 1;
-}
-
-const gzipped = (folder: string, file: string): number => statSync(join(folder, `${file}.gz`)).size;
-const read = (folder: string, file: string): string => readFileSync(join(folder, file), "utf8");
-
-/** The chunk with the word, and all that it imports statically. */
-function chunksWith(folder: string, script: string, word: string): string[] {
-  const lazy = [...read(folder, script).matchAll(/import\("\.\/(chunk-\w+\.js)"\)/g)].map((match) => match[1] ?? "");
-  const all = new Set(lazy.flatMap((file) => [file, ...dynamicOf(folder, file)]));
-  const found = [...all].find((file) => read(folder, file).includes(word));
-  if (found === undefined) throw new Error(`no chunk of the console has '${word}'`);
-  return [found, ...staticOf(folder, found)];
-}
-
-const dynamicOf = (folder: string, file: string): string[] =>
-  [...read(folder, file).matchAll(/import\("\.\/(chunk-\w+\.js)"\)/g)].map((match) => match[1] ?? "");
-
-function staticOf(folder: string, file: string, seen = new Set<string>()): string[] {
-  for (const [, next = ""] of read(folder, file).matchAll(/from"\.\/(chunk-\w+\.js)"/g))
-    if (!seen.has(next)) {
-      seen.add(next);
-      staticOf(folder, next, seen);
-    }
-  return [...seen];
+  await using platform = await startTestPlatform({ driver: "real" });
+  await using page = await startStaticPage(firstBytes);
+  try {
+    const started = performance.now();
+    await fill(platform.app.store, 0, rows);
+    console.log(`${rows} drives written in ${Math.round((performance.now() - started) / 1000)} s`);
+    const visit = await openVisit(chromium, platform);
+    reportFigures([
+      ...(await figuresOfPages(visit, page.url)),
+      ...(await figuresOfLists(visit, rows)),
+      ...(await figuresOfWorkloads(visit)),
+    ]);
+  } finally {
+    await chromium.close();
+  }
 }

@@ -47,7 +47,8 @@ const RARE = 60;
 const BATCH = 100;
 const AT_ONCE = 8;
 
-async function fill(store: Store, from: number, to: number): Promise<void> {
+/** Drives in the workspace `main`, from a number up to another. */
+export async function fill(store: Store, from: number, to: number): Promise<void> {
   if (store.database.dialect === "postgres" && from > 0) return fillAtOnce(store, from, to);
   let next = from;
   await Promise.all(

@@ -10,7 +10,7 @@ import { queries } from "./query.ts";
 
 export const isLive = signal(false);
 
-/** Changes that come together cause one reading. */
+/** Changes within it after a reading cause one more. */
 const GATHER_MS = 80;
 const AGAIN_MIN_MS = 500;
 const AGAIN_MAX_MS = 20_000;
@@ -52,21 +52,27 @@ async function follow(workspace: string, ending: AbortSignal): Promise<void> {
   }
 }
 
-/** Collects kinds, or null for all, and reads them again together. */
+/** Reads kinds, or null for all, again: the first at once, and those that come soon after it together. */
 function gathering(workspace: string): (kind: string | null) => void {
   const kinds = new Set<string | null>();
   let isWaiting = false;
+  const readAgain = (): void => {
+    for (const kind of kinds.has(null) ? [null] : kinds)
+      void queries.invalidateQueries({ queryKey: kind === null ? ["kind"] : ["kind", kind, workspace] });
+    void queries.invalidateQueries({ queryKey: ["overview", workspace] });
+    kinds.clear();
+  };
+  const rest = (): void => {
+    isWaiting = kinds.size > 0;
+    if (!isWaiting) return;
+    readAgain();
+    setTimeout(rest, GATHER_MS);
+  };
   return (kind) => {
     kinds.add(kind);
     if (isWaiting) return;
     isWaiting = true;
-    setTimeout(() => {
-      isWaiting = false;
-      const all = kinds.has(null);
-      for (const one of all ? [null] : kinds)
-        void queries.invalidateQueries({ queryKey: one === null ? ["kind"] : ["kind", one, workspace] });
-      void queries.invalidateQueries({ queryKey: ["overview", workspace] });
-      kinds.clear();
-    }, GATHER_MS);
+    readAgain();
+    setTimeout(rest, GATHER_MS);
   };
 }
