@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync, renameSync } from "node:fs";
-import { createServer } from "node:http";
-import { connect as connectHttp2 } from "node:http2";
-import { type AddressInfo, connect } from "node:net";
+import { createServer, type ServerResponse } from "node:http";
+import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
@@ -12,15 +12,25 @@ import { connect as connectTls, type TLSSocket } from "node:tls";
 import { CertificateSigner, makeAuthority } from "../../src/lib/x509/certificate.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { caller, startTestPlatform, type TestPlatform } from "../platform.ts";
+import { eventually } from "../sandboxd-harness.ts";
 
 const PROXY = "127.0.0.11";
 const HEADER = "PROXY TCP4 203.0.113.7 127.0.0.1 4711 443\r\n";
 const PATH = "/main/sandboxes/box/port/3000/x";
 
 suite("edge processes with TLS", () => {
-  const app = createServer((req, res) =>
-    res.end(`${req.url} ${req.headers["x-forwarded-proto"]} ${req.headers["x-forwarded-for"]}`),
-  );
+  /** Requests to /hold wait here. */
+  const waiting: ServerResponse[] = [];
+  const app = createServer((req, res) => {
+    if (req.url === "/hold") return void waiting.push(res);
+    res.end(`${req.url} ${req.headers["x-forwarded-proto"]} ${req.headers["x-forwarded-for"]}`);
+  });
+  // A WebSocket server as far as this test needs one: it echoes bytes.
+  app.on("upgrade", (_req, socket: Socket) => {
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+    socket.pipe(socket);
+    socket.on("error", () => socket.destroy());
+  });
   let appPort = 0;
   const machine = new FakeMachine({ images: ["service/base-image:latest"], portOf: () => appPort });
   let platform: TestPlatform;
@@ -63,6 +73,48 @@ suite("edge processes with TLS", () => {
     assert.deepEqual([...new Set(answers)], ["200 /x https 127.0.0.1"]);
     assert.match(await ask("/v0/sandboxes/box"), /^200 .*"box"/);
     assert.match(await ask("/healthz"), /^200 /);
+  });
+
+  test("new processes take the place of old ones, and no TLS or HTTP/2 connection is dropped", async (t) => {
+    const HELD = PATH.replace(/x$/, "hold");
+    const old = platform.app.edgePids();
+    const h2 = () => {
+      const session = connectHttp2(`https://127.0.0.1:${port}`, { ca });
+      t.after(() => session.destroy());
+      return session;
+    };
+    const asked = async (session: ClientHttp2Session, path: string): Promise<string> => {
+      const stream = session.request({ ":path": path, authorization: authorization() });
+      const [headers] = await once(stream, "response");
+      return `${headers[":status"]} ${await text(stream)}`;
+    };
+    const sessions = Array.from({ length: 4 }, h2);
+    const held = sessions.map((session) => asked(session, HELD));
+    const secure = async (more: string): Promise<TLSSocket> => {
+      const socket = connectTls({ port, host: "127.0.0.1", servername: "localhost", ca });
+      t.after(() => socket.destroy());
+      socket.write(`GET ${PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${authorization()}\r\n${more}\r\n`);
+      return socket;
+    };
+    const heard = async (socket: TLSSocket): Promise<string> => String((await once(socket, "data"))[0]);
+    const idle = await secure("");
+    assert.match(await heard(idle), /^HTTP\/1\.1 200 /);
+    const webSocket = await secure("Connection: Upgrade\r\nUpgrade: websocket\r\n");
+    assert.match(await heard(webSocket), /^HTTP\/1\.1 101 /);
+    await eventually(() => waiting.length === sessions.length, "requests are open");
+
+    await platform.app.restartEdges();
+    assert.ok(!platform.app.edgePids().some((pid) => old.includes(pid)));
+    assert.match(await asked(h2(), PATH), /^200 \/x https/, "a new session");
+    // A session that has a request open is told to end with it.
+    const closed = Promise.all(sessions.map((session) => once(session, "close")));
+    for (const response of waiting) response.end("late");
+    assert.deepEqual([...new Set(await Promise.all(held))], ["200 late"]);
+    await closed;
+    idle.write(head(PATH));
+    assert.match(await heard(idle), /^HTTP\/1\.1 200 [\s\S]*connection: close/i, "it ends with an answer, not before");
+    webSocket.write("echo");
+    assert.equal(await heard(webSocket), "echo");
   });
 
   test("a PROXY header of the named proxy names the client, in front of TLS too", async () => {

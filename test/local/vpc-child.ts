@@ -141,7 +141,7 @@ async function look(): Promise<void> {
   if (hasIpv6) await lookAtIpv6Spoofing({ one, two, stranger });
   if (hasIpv6) await lookAtIpv6Routes(one, stranger);
   await lookAtSpoofing({ one, two, stranger });
-  await lookAtRoutes(one, stranger);
+  await lookAtRoutes(one, two, stranger);
   await lookAtProxyRoutes(ruled);
   await lookAtChanges(one, two);
   await lookAtRestart(one);
@@ -277,10 +277,14 @@ async function ask6(from: Observed, host: string): Promise<string> {
   return (await run(from, `node -e '${script}'`)).output.trim();
 }
 
-async function lookAtRoutes(one: Observed, stranger: Observed): Promise<void> {
+async function lookAtRoutes(one: Observed, two: Observed, stranger: Observed): Promise<void> {
   assert.equal(await reach(one, "10.20.0.1"), "", "refused by default");
   set("one", vpc("mine", true, ["10.20.0.0/16"]));
   await until(async () => (await answer(one, "10.20.0.1")) === "corp saw 203.0.113.1");
+  // A change comes to one workload after another, and does not part them meanwhile.
+  assert.equal(await reach(two, "10.20.0.1"), "", "the routes have not come to it");
+  assert.equal(await answer(one, addressOf(two)), `two saw ${addressOf(one)}`);
+  assert.equal(await answer(two, addressOf(one)), `one saw ${addressOf(two)}`);
   assert.equal(await reach(one, "10.30.0.1"), "", "another network");
   assert.equal(await reach(one, "10.20.0.9"), "", "an address of the machine within the route");
   assert.equal(await reach(stranger, "10.20.0.1"), "", "another VPC");

@@ -1,9 +1,11 @@
 /**
- * VPCs in the packet filter. Every combination of a VPC and its settings that a workload of this machine has is a number;
- * packets carry that number as their mark while the filter looks at them.
+ * VPCs in the packet filter. Every VPC with workloads that reach each other is a number, and so is every list of routes
+ * that a workload has; packets carry the number as their mark while the filter looks at them. The two are apart, so that
+ * a change of routes, which comes to one workload after another, does not part the workloads of a VPC meanwhile.
  *
- *   vpc4, vpc6           the number of each workload that may begin connections
- *   members4, members6   workloads that others with the same number reach
+ *   group4, group6       the number of the VPC of each workload that may begin connections to others
+ *   members4, members6   workloads that others of the same VPC reach
+ *   vpc4, vpc6           the number of the routes of each workload that may begin connections
  *   routes4, routes6     networks of the operator by number
  *   talking4, talking6   workloads that got a packet from another one lately
  *
@@ -20,13 +22,6 @@ const MARK_MASK = 0xffff_0000;
 /** How long the filter remembers that a workload got a packet: longer than the time between two looks. */
 const TALK_SECONDS = 5;
 
-interface View {
-  mark: number;
-  vpc: WorkloadVpc;
-  /** IPv4 addresses. */
-  members: Set<string>;
-}
-
 type Change = "add" | "delete";
 
 /** Commands for the filter; `undo` is for a filter that refused them. */
@@ -37,7 +32,10 @@ export interface VpcChange {
 
 export class NatVpcs {
   readonly #element: (change: Change, set: string, value: string) => string;
-  readonly #views = new Map<string, View>();
+  /** By id of the VPC. */
+  readonly #groups = new Numbers();
+  /** By the routes themselves. */
+  readonly #routes = new Numbers();
 
   constructor(table: string) {
     this.#element = (change, set, value) => `${change} element ${table} ${set} { ${value} }`;
@@ -45,63 +43,116 @@ export class NatVpcs {
 
   /** Commands that bring a workload into a VPC. `begins`: the workload may begin connections. */
   enter(workload: HostAddresses, vpc: WorkloadVpc, begins: boolean): VpcChange {
-    const known = this.#views.get(keyOf(vpc));
-    const view = known ?? { mark: this.#freeMark(), vpc, members: new Set() };
-    this.#views.set(keyOf(vpc), view);
-    view.members.add(workload.ipv4);
+    const group = vpc.internal ? this.#groups.take(vpc.id, workload.ipv4) : null;
+    const routes = vpc.routes.length > 0 ? this.#routes.take(routesKey(vpc), workload.ipv4) : null;
     return {
-      commands: [...(known ? [] : this.#routes("add", view)), ...this.#elements("add", workload, view, begins)],
+      commands: [
+        ...(routes?.isOnly ? this.#routeElements("add", vpc, routes.mark) : []),
+        ...this.#elements("add", workload, { group, routes, begins }),
+      ],
       undo: () => {
-        view.members.delete(workload.ipv4);
-        if (!known) this.#views.delete(keyOf(vpc));
+        group?.undo();
+        routes?.undo();
       },
     };
   }
 
   /** Commands that take a workload out of the VPC that it entered. */
   leave(workload: HostAddresses, vpc: WorkloadVpc, begins: boolean): VpcChange {
-    const view = this.#views.get(keyOf(vpc));
-    if (!view?.members.delete(workload.ipv4)) return { commands: [], undo: () => {} };
-    const isLast = view.members.size === 0;
-    if (isLast) this.#views.delete(keyOf(vpc));
+    const group = this.#groups.leave(vpc.id, workload.ipv4);
+    const routes = this.#routes.leave(routesKey(vpc), workload.ipv4);
     return {
-      commands: [...this.#elements("delete", workload, view, begins), ...(isLast ? this.#routes("delete", view) : [])],
+      commands: [
+        ...this.#elements("delete", workload, { group, routes, begins }),
+        ...(routes?.isOnly ? this.#routeElements("delete", vpc, routes.mark) : []),
+      ],
       undo: () => {
-        view.members.add(workload.ipv4);
-        this.#views.set(keyOf(vpc), view);
+        group?.undo();
+        routes?.undo();
       },
     };
   }
 
   /** Whether any workload may reach another one. */
   get areInternal(): boolean {
-    return [...this.#views.values()].some(({ vpc }) => vpc.internal);
+    return this.#groups.size > 0;
   }
 
-  #elements(change: Change, { ipv4, ipv6 }: HostAddresses, { mark, vpc }: View, begins: boolean): string[] {
+  #elements(
+    change: Change,
+    { ipv4, ipv6 }: HostAddresses,
+    { group, routes, begins }: { group: Numbered | null; routes: Numbered | null; begins: boolean },
+  ): string[] {
+    const mapped = (map: string, address: string, at: Numbered | null): string[] =>
+      at && begins ? [this.#element(change, map, change === "add" ? `${address} : ${at.mark}` : address)] : [];
     const of = (digit: 4 | 6, address: string): string[] => [
-      ...(begins ? [this.#element(change, `vpc${digit}`, change === "add" ? `${address} : ${mark}` : address)] : []),
-      ...(vpc.internal ? [this.#element(change, `members${digit}`, `${address} . ${mark}`)] : []),
+      ...mapped(`group${digit}`, address, group),
+      ...mapped(`vpc${digit}`, address, routes),
+      ...(group ? [this.#element(change, `members${digit}`, `${address} . ${group.mark}`)] : []),
     ];
     return [...of(4, ipv4), ...(ipv6 === null ? [] : of(6, ipv6))];
   }
 
-  #routes(change: Change, { mark, vpc }: View): string[] {
+  #routeElements(change: Change, vpc: WorkloadVpc, mark: number): string[] {
     return outermost(vpc.routes).map(({ bytes, cidr }) =>
       this.#element(change, bytes.length === 4 ? "routes4" : "routes6", `${mark} . ${cidr}`),
     );
   }
+}
 
-  #freeMark(): number {
-    const taken = new Set([...this.#views.values()].map(({ mark }) => mark));
+interface Numbered {
+  mark: number;
+  /** Nobody else has the number. */
+  isOnly: boolean;
+  undo(): void;
+}
+
+/** Gives every key a number for as long as somebody uses the key. */
+class Numbers {
+  readonly #used = new Map<string, { mark: number; users: Set<string> }>();
+
+  get size(): number {
+    return this.#used.size;
+  }
+
+  take(key: string, user: string): Numbered {
+    const used = this.#used.get(key) ?? { mark: this.#free(), users: new Set() };
+    this.#used.set(key, used);
+    used.users.add(user);
+    return { mark: used.mark, isOnly: used.users.size === 1, undo: () => void this.#remove(key, user) };
+  }
+
+  /** Null for somebody who does not use the key. */
+  leave(key: string, user: string): Numbered | null {
+    const used = this.#used.get(key);
+    if (!used || !this.#remove(key, user)) return null;
+    const undo = (): void => {
+      used.users.add(user);
+      this.#used.set(key, used);
+    };
+    return { mark: used.mark, isOnly: used.users.size === 0, undo };
+  }
+
+  #remove(key: string, user: string): boolean {
+    const users = this.#used.get(key)?.users;
+    const isRemoved = users?.delete(user) === true;
+    if (users?.size === 0) this.#used.delete(key);
+    return isRemoved;
+  }
+
+  #free(): number {
+    const taken = new Set([...this.#used.values()].map(({ mark }) => mark));
     let mark = MARK_BASE + 1;
     while (taken.has(mark)) mark += 1;
     return mark;
   }
 }
 
-const keyOf = ({ id, internal, routes }: WorkloadVpc): string =>
-  [id, internal, ...routes.map(({ cidr }) => cidr).sort()].join(" ");
+const routesKey = ({ routes }: WorkloadVpc): string =>
+  routes
+    .map(({ cidr }) => cidr)
+    .sort()
+    .join(" ");
 
 /** Routes that no other route covers: the kernel refuses overlapping ranges in one set. */
 const outermost = (routes: readonly VpcRoute[]): VpcRoute[] =>
@@ -116,6 +167,8 @@ const outermost = (routes: readonly VpcRoute[]): VpcRoute[] =>
   );
 
 export const VPC_SETS = `
+  map group4 { type ipv4_addr : mark; }
+  map group6 { type ipv6_addr : mark; }
   map vpc4 { type ipv4_addr : mark; }
   map vpc6 { type ipv6_addr : mark; }
   set members4 { type ipv4_addr . mark; }
@@ -130,10 +183,10 @@ export const neighbourChains = (limits: readonly string[]): string => `
   chain neighbours {
     tcp dport 25 drop
     ${limits.join("\n    ")}
-    ct direction original meta mark set ip saddr map @vpc4
-    ct direction original meta mark set ip6 saddr map @vpc6
-    ct direction reply meta mark set ip daddr map @vpc4
-    ct direction reply meta mark set ip6 daddr map @vpc6
+    ct direction original meta mark set ip saddr map @group4
+    ct direction original meta mark set ip6 saddr map @group6
+    ct direction reply meta mark set ip daddr map @group4
+    ct direction reply meta mark set ip6 daddr map @group6
     ct direction original ip daddr . meta mark @members4 goto talk
     ct direction original ip6 daddr . meta mark @members6 goto talk
     ct direction reply ip saddr . meta mark @members4 goto talk
