@@ -136,7 +136,7 @@ suite("edge processes and the end of their server", () => {
     assert.equal(platform.app.edgePids().length, 2, "and are not replaced");
   });
 
-  test("a killed server loses and repeats no usage that went through its edge processes", async (t) => {
+  test("each answered request is billed once when an edge process and then the server are killed under load", async (t) => {
     const dataDir = folder(t);
     const env = { BERTH_EDGE_PROCESSES: "2", PORT: String(await freePort()) };
     const first = await startServer({ dataDir, env });
@@ -144,16 +144,23 @@ suite("edge processes and the end of their server", () => {
     const call = caller(first.url);
     const spec = { runtime: { type: "mock", model: "echo" }, prices: { input: "1000", output: "2000" } };
     assert.equal((await call("POST", "/models", { body: { metadata: { name: "echo" }, spec } })).status, 200);
-    const ask = async (): Promise<{ prompt_tokens: number; completion_tokens: number }> => {
+    /** What whole answers said: by the id of the request, its tokens. */
+    const told = new Map<string, string>();
+    let asked = 0;
+    const ask = async (): Promise<void> => {
+      asked += 1;
       const answer = await fetch(`${first.url}/main/models/echo/v1/chat/completions`, {
         method: "POST",
-        headers: { authorization: `Bearer ${TEST_KEY}`, "content-type": "application/json" },
-        body: JSON.stringify({ messages: [{ role: "user", content: "one two three" }] }),
+        // On a connection of its own, so that any process may get it.
+        headers: { authorization: `Bearer ${TEST_KEY}`, "content-type": "application/json", connection: "close" },
+        // Each request has a number of tokens of its own.
+        body: JSON.stringify({ messages: [{ role: "user", content: "word ".repeat(asked) }] }),
       });
       assert.equal(answer.status, 200);
-      return ((await answer.json()) as { usage: { prompt_tokens: number; completion_tokens: number } }).usage;
+      const { usage } = (await answer.json()) as { usage: { prompt_tokens: number; completion_tokens: number } };
+      told.set(answer.headers.get("x-request-id") ?? "", `${usage.prompt_tokens} ${usage.completion_tokens}`);
     };
-    const told = await Promise.all(Array.from({ length: 20 }, ask));
+    await Promise.all(Array.from({ length: 20 }, ask));
     const started = edgesOf(first.child.pid);
     const berth = join(import.meta.dirname, "../../bin/berth.js");
     const { pid = 0 } = first.child;
@@ -162,21 +169,51 @@ suite("edge processes and the end of their server", () => {
     assert.match(restart.stdout + restart.stderr, /has new edge processes/);
     assert.equal(wishFor(dataDir, pid), END_WORKLOADS, "what `berth down` asked for is not forgotten");
     await eventually(async () => !started.some(isAlive), "old processes without connections end");
+    await eventually(async () => edgesOf(first.child.pid).length === 2, "two processes");
     const edges = edgesOf(first.child.pid);
-    assert.equal(edges.length, 2);
+
+    let isOver = false;
+    const load = async (): Promise<void> => {
+      while (!isOver) await ask().catch(() => {}); // cut off by a kill
+    };
+    const answeredMore = (): Promise<void> => {
+      const before = told.size;
+      return eventually(async () => told.size >= before + 20, "requests are answered");
+    };
+    const loads = Array.from({ length: 4 }, load);
+    await answeredMore();
+    process.kill(edges[0] ?? assert.fail(), "SIGKILL");
+    await answeredMore();
     await first.kill("SIGKILL");
+    isOver = true;
+    await Promise.all(loads);
     await eventually(async () => edges.every((pid) => !isAlive(pid)), "edge processes end with their owner");
 
     const second = await startServer({ dataDir, env });
     t.after(() => second.kill("SIGKILL"));
-    const sum = (key: "prompt_tokens" | "completion_tokens"): number => told.reduce((all, one) => all + one[key], 0);
-    const summary = async () => (await caller(second.url)("GET", "/usage/models", { workspace: "main" })).body.summary;
-    await eventually(async () => (await summary()).requests >= told.length, "all requests are in the ledger");
-    const { requests, inputTokens, outputTokens } = await summary();
-    assert.deepEqual(
-      [requests, inputTokens, outputTokens],
-      [told.length, sum("prompt_tokens"), sum("completion_tokens")],
-    );
+    const billed = async (): Promise<Map<string, string>> => {
+      const [call, entries] = [caller(second.url), new Map<string, string>()];
+      for (let cursor = ""; ; ) {
+        const page = (await call("GET", `/models/echo/requests?limit=100&cursor=${cursor}`)).body;
+        for (const { id, inputTokens, outputTokens } of page.data) {
+          assert.ok(!entries.has(id), `${id} is billed twice`);
+          entries.set(id, `${inputTokens} ${outputTokens}`);
+        }
+        if (!page.meta.hasMore) return entries;
+        cursor = page.meta.nextCursor;
+      }
+    };
+    await eventually(async () => {
+      const entries = await billed();
+      return [...told.keys()].every((id) => entries.has(id));
+    }, "all answered requests are in the ledger");
+    const entries = await billed();
+    for (const [id, tokens] of told) assert.equal(entries.get(id), tokens, id);
+    // A request that a kill cut off is billed when the model had answered it, and never twice under another id.
+    assert.equal(new Set(entries.values()).size, entries.size);
+    assert.ok(entries.size <= asked);
+    const { requests } = (await caller(second.url)("GET", "/usage/models", { workspace: "main" })).body.summary;
+    assert.equal(requests, entries.size);
 
     const later = edgesOf(second.child.pid);
     await second.kill("SIGTERM");
