@@ -55,16 +55,44 @@ export class AcmeError extends Error {
   readonly retryAfterMs: number | null;
   /** The authority's word for the problem (RFC 8555, 6.7); undefined where it gave none. */
   readonly problem: string | undefined;
+  /** Names that the authority's subproblems are about (RFC 8555, 6.7.1). */
+  readonly identifiers: readonly string[];
 
   constructor(
     message: string,
     retryAfterMs: number | null = null,
-    { problem, ...options }: ErrorOptions & { problem?: string | undefined } = {},
+    {
+      problem,
+      identifiers = [],
+      ...options
+    }: ErrorOptions & { problem?: string | undefined; identifiers?: readonly string[] } = {},
   ) {
     super(message, options);
     this.retryAfterMs = retryAfterMs;
     this.problem = problem;
+    this.identifiers = identifiers;
   }
+
+  /**
+   * Whether the refusal is about one of these names or a domain above it, and not about the whole account. Authorities
+   * say so in subproblems, or quote the name in the text (`too many certificates already issued for "example.com"`).
+   */
+  isAbout(names: readonly string[]): boolean {
+    const said = new Set(
+      [...this.identifiers, ...(this.message.toLowerCase().match(NAME_IN_TEXT) ?? [])].map(withoutStar),
+    );
+    return names.some((name) => domainsOf(withoutStar(name)).some((domain) => said.has(domain)));
+  }
+}
+
+const NAME_IN_TEXT = /[a-z0-9*-]+(?:\.[a-z0-9-]+)+/g;
+
+const withoutStar = (name: string): string => name.replace(/^\*\./, "");
+
+/** The name and the domains above it, without the top level. */
+function domainsOf(name: string): string[] {
+  const labels = name.toLowerCase().split(".");
+  return labels.slice(0, -1).map((_, at) => labels.slice(at).join("."));
 }
 
 const directoryShape = z.object({
@@ -73,7 +101,14 @@ const directoryShape = z.object({
   newOrder: z.url(),
   revokeCert: z.url(),
 });
-const problemShape = z.object({ type: z.string().optional(), detail: z.string().optional() });
+const problemShape = z.object({
+  type: z.string().optional(),
+  detail: z.string().optional(),
+  subproblems: z
+    .array(z.object({ identifier: z.object({ value: z.string() }).optional() }))
+    .optional()
+    .catch(undefined),
+});
 const orderShape = z.object({
   status: z.string(),
   authorizations: z.array(z.url()),
@@ -216,7 +251,10 @@ export class AcmeClient {
         throw new AcmeError(
           `The authority answered ${answer.status}: ${problem.detail ?? problem.type ?? "no reason"}`,
           answer.retryAfterMs,
-          { problem: problem.type },
+          {
+            problem: problem.type,
+            identifiers: problem.subproblems?.flatMap(({ identifier }) => identifier?.value ?? []) ?? [],
+          },
         );
     }
   }

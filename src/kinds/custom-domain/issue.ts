@@ -14,7 +14,7 @@ import { HOST } from "../host.ts";
 import { pagesUrl } from "../pages-url.ts";
 import type { Platform } from "../port.ts";
 import { solverFor } from "./challenges.ts";
-import { ORDER_WINDOW_MS, takeTurns } from "./order-turns.ts";
+import { ORDER_WINDOW_MS, PLATFORM, takeTurns } from "./order-turns.ts";
 import { isVerified, mayServe } from "./usable.ts";
 
 /** Share of a certificate's life after which the next one is asked for, and how much earlier at random. */
@@ -65,7 +65,10 @@ async function isStillDue({ names }: Order, { store, clock }: IssueDeps): Promis
   return isDue(names, known, clock.now());
 }
 
-/** Returns false when the authority asked to wait: further orders would be refused as well. */
+/**
+ * Returns false when the authority asked to wait without saying that the limit is one of these names: further orders
+ * would be refused as well. A limit of one name, which its workspace can bring about, does not hold up others.
+ */
 async function issueOne(
   { names, domain }: Order,
   client: AcmeClient,
@@ -99,12 +102,11 @@ async function issueOne(
     const retryAt = clock.now() + Math.max(waitMs, error.retryAfterMs ?? 0);
     for (const name of names) await store.certificates.fail(name, domainUid, error.message, retryAt);
     if (before?.failure !== error.message) await tell(domain, "certificate-failed", error.message, deps);
-    return error.retryAfterMs === null;
+    return error.retryAfterMs === null || error.isAbout(names);
   }
 }
 
-/** "" stands for the platform itself. */
-const workspaceOf = (domain: Resource | null): string => domain?.workspace ?? "";
+const workspaceOf = (domain: Resource | null): string => domain?.workspace ?? PLATFORM;
 
 async function tell(domain: Resource | null, type: string, message: string, { store }: IssueDeps): Promise<void> {
   if (domain) await store.resources.update(domain.workspace, domain.uid, () => ({ event: { type, message } }));

@@ -265,20 +265,22 @@ for (const [name, record, seen, steps] of TABLE) {
   );
 }
 
-test("image, memory, variables, their secrets and volumes make another machine", () => {
+test("image, memory, variables, their secrets, ports and volumes make another machine", () => {
   const runtime = { image: "i", memory: 512 };
   const made = (spec: object, secrets = {}) => fingerprint({ spec: { runtime, ...spec } }, secrets);
   const others = [
     made({ runtime: { ...runtime, image: "j" } }),
     made({ runtime: { ...runtime, memory: 1024 } }),
     made({ runtime: { ...runtime, envs: [{ name: "A", value: "b" }] } }),
+    made({ runtime: { ...runtime, ports: [{ target: 3000 }] } }),
+    made({ runtime: { ...runtime, ports: [{ target: 3000 }, { target: 4000 }] } }),
     made({ volumes: [{ name: "v", mountPath: "/v" }] }),
     made({}, { "/spec/runtime/envs/A/value": "b" }),
   ];
   assert.equal(new Set([made({}), ...others]).size, others.length + 1);
 });
 
-test("metadata, lifetimes, ports and network change in place", () => {
+test("metadata, lifetimes and network change in place", () => {
   const before = sandbox();
   const after = sandbox({
     metadata: { labels: { a: "b" } },
@@ -286,11 +288,27 @@ test("metadata, lifetimes, ports and network change in place", () => {
       ...before.spec,
       network: { allowedDomains: ["x"] },
       lifecycle: {},
-      runtime: { image: "i", memory: 512, ttl: "1h", snapshotEnabled: true, ports: [{ target: 3000 }] },
+      runtime: { image: "i", memory: 512, ttl: "1h", snapshotEnabled: true },
     },
   });
   const secrets = { "/spec/network/proxy/routing/0/secrets/key": "hush" };
   assert.equal(fingerprint(before, {}), fingerprint(after, secrets));
+});
+
+test("a fingerprint that an older version recorded without ports holds until another part of the sandbox changes", () => {
+  const runtime = { image: "i", memory: 512, ports: [{ target: 3000 }] };
+  // The fingerprint of this sandbox before ports were a part of it.
+  const deployed = "2:cffcfaea9a029aeb";
+  const stepsOf = (spec: Resource["spec"], state: object, generation = 2) =>
+    planSandbox(sandbox({ spec, generation, state }), observed({ wanted: fingerprint({ spec }, {}) }), NOW).steps.map(
+      (step) => step.do,
+    );
+  assert.deepEqual(stepsOf({ runtime }, { deployed }, 1), ["record"], "the upgrade adds the ports to the fingerprint");
+  assert.deepEqual(stepsOf({ runtime, lifecycle: {} }, { deployed }), ["record"]);
+  assert.deepEqual(stepsOf({ runtime: { ...runtime, memory: 1024 } }, { deployed }), ["destroy", "create"]);
+  const recorded = { deployed: fingerprint({ spec: { runtime } }, {}) };
+  assert.deepEqual(stepsOf({ runtime }, recorded, 1), []);
+  assert.deepEqual(stepsOf({ runtime: { ...runtime, ports: [{ target: 4000 }] } }, recorded), ["destroy", "create"]);
 });
 
 test("it is looked at again when something is due", () => {

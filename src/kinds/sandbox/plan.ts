@@ -107,9 +107,12 @@ export type SandboxStep =
 
 export const stateOf = (sandbox: Resource): SandboxState => sandbox.state as SandboxState;
 
-/** A change of image, memory, processors, storage, isolation, variables or volumes creates the sandbox again; other changes apply in place. */
+/**
+ * A change of image, memory, processors, storage, isolation, variables, volumes or ports creates the sandbox again; other
+ * changes apply in place. The ports are the last part, `2:{sandbox}:{ports}`, which older versions did not record.
+ */
 export function fingerprint({ spec }: Pick<Resource, "spec">, secrets: Record<string, string>): string {
-  const { image, memory, cpus, storageMb, envs, isolation } = (spec.runtime ?? {}) as Record<string, unknown>;
+  const { image, memory, cpus, storageMb, envs, isolation, ports } = (spec.runtime ?? {}) as Record<string, unknown>;
   const hidden = Object.entries(secrets).filter(([path]) => path.startsWith("/spec/runtime/"));
   // Without storage, isolation and processors the text is as before there was any.
   const storage = storageMb === undefined ? [] : [storageMb];
@@ -117,9 +120,17 @@ export function fingerprint({ spec }: Pick<Resource, "spec">, secrets: Record<st
   const share = cpus === undefined ? [] : [{ cpus }];
   const own = [...storage, ...grade, ...share];
   const members = [image, memory, envs ?? [], spec.volumes ?? [], Object.fromEntries(hidden), ...own];
-  const text = canonicalJson(members);
-  return `${FORMULA}:${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
+  return `${FORMULA}:${digestOf(members)}:${digestOf(ports ?? [])}`;
 }
+
+const digestOf = (value: unknown): string =>
+  createHash("sha256").update(canonicalJson(value)).digest("hex").slice(0, 16);
+
+/** Whether the recorded fingerprint is that of the wanted sandbox. One without ports is compared without them. */
+export const isDeployedAs = (deployed: string | undefined, wanted: string): boolean =>
+  deployed === wanted || (deployed !== undefined && WITHOUT_PORTS.test(deployed) && wanted.startsWith(`${deployed}:`));
+
+const WITHOUT_PORTS = /^2:[0-9a-f]{16}$/;
 
 /** Version of the fingerprint algorithm. Version 1 had no prefix. */
 const FORMULA = "2";
@@ -132,7 +143,7 @@ const formulaOf = (made: string): string => /^(\d+):/.exec(made)?.[1] ?? "1";
  */
 function isAnother({ generation, observedGeneration, state }: Resource, wanted: string): boolean {
   const { deployed = "" } = state as SandboxState;
-  if (deployed === wanted) return false;
+  if (isDeployedAs(deployed, wanted)) return false;
   return formulaOf(deployed) === formulaOf(wanted) || observedGeneration !== generation;
 }
 
@@ -172,7 +183,7 @@ export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs:
       ...(mountsOf(sandbox).length > 0 ? {} : { settles: true, againMs: restMs(observed.standbyAfterMs, expiresInMs) }),
     };
   if (isAnother(sandbox, observed.wanted)) {
-    const why = `The image, memory, environment or volumes changed. ${keptAndLost(sandbox)}`;
+    const why = `The image, memory, environment, ports or volumes changed. ${keptAndLost(sandbox)}`;
     return { steps: [{ do: "destroy" }, { do: "create", why }] };
   }
   if (workload.state === "exited") return { steps: [{ do: "restart", why: restartedAfter(workload) }] };

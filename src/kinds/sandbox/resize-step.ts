@@ -10,7 +10,7 @@ import type { Resource } from "../../store/resources/resource.ts";
 import type { Modification } from "../../store/resources/resources.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
 import { limitsFor } from "../workload/limits.ts";
-import { fingerprint, type ResizeIntent, type Size, stateOf } from "./plan.ts";
+import { fingerprint, isDeployedAs, type ResizeIntent, type Size, stateOf } from "./plan.ts";
 
 export function sizeOf({ spec }: Pick<Resource, "spec">): Size {
   const { memory, cpus } = spec.runtime as Size;
@@ -61,7 +61,7 @@ function done(
   const secrets = store.resources.secretsOf(current);
   const spec = { ...current.spec, runtime: { ...(current.spec.runtime as object), ...to } };
   // A sandbox that has to be created again for another reason still has to be.
-  const isCurrent = state.deployed === fingerprint(current, secrets);
+  const isCurrent = isDeployedAs(state.deployed, fingerprint(current, secrets));
   const before = limitsFor(from.memory, from.cpus);
   const after = limitsFor(to.memory, to.cpus);
   return {

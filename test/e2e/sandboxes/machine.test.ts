@@ -134,12 +134,15 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
       return platform.call("PUT", "/sandboxes/desk", { body: { ...body, spec } });
     };
     const network = { proxy: { routing: [{ destinations: ["example.com"], secrets: { key: "hush" } }] } };
-    const kept = await change({ ttl: "1h", ports: [{ target: 3000 }], snapshotEnabled: true }, { network });
+    const kept = await change({ ttl: "1h", snapshotEnabled: true }, { network });
     assert.deepEqual([kept.status, kept.body.status], [200, "DEPLOYED"]);
     assert.equal((await inside("desk", "GET", "/process/sleeper")).body.status, "running");
-    const other = await change({ memory: 256 });
-    assert.deepEqual([other.status, other.body.status], [200, "DEPLOYED"]);
-    assert.equal((await inside("desk", "GET", "/process/sleeper")).status, 404);
+    for (const runtime of [{ memory: 256 }, { ports: [{ target: 3000 }] }]) {
+      await inside("desk", "POST", "/process", { command: "sleep 1000", name: "sleeper" });
+      const other = await change(runtime);
+      assert.deepEqual([other.status, other.body.status], [200, "DEPLOYED"]);
+      assert.equal((await inside("desk", "GET", "/process/sleeper")).status, 404, Object.keys(runtime).join());
+    }
     assert.equal((await exec("desk", "echo $HOST:$PORT")).body.stdout, "0.0.0.0:3000\n", "its first declared port");
     await inside("desk", "PUT", "/filesystem/%2Ftmp%2Fnote.txt", { content: "hello" });
     await inside("desk", "POST", "/process", { command: "sleep 1000", name: "sleeper" });
