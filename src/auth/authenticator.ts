@@ -167,21 +167,20 @@ export function createAuthenticator({
       : serviceAccountCaller(key.owner, { ...rest, home: null });
   }
 
-  /** The caller of an API key, for a credential that was derived from the key; null when the key is not valid. */
+  /**
+   * The caller of an API key, for a credential that was derived from the key; null when the key is not valid. Whoever has
+   * checked that credential calls `noteUse`.
+   */
   async function callerOfKey(id: string): Promise<Caller | null> {
     const now = clock.now();
     const slot = `key:${id}`;
     const known = callers.get(slot);
-    if (known && known.expiresAt > now) {
-      uses.set(id, now);
-      return known.caller;
-    }
+    if (known && known.expiresAt > now) return known.caller;
     const readIn = era;
     const key = await store.keys.getKey(id);
     if (!key || (key.expires_at !== null && key.expires_at <= now)) return null;
     const caller = await callerOf(key);
     if (!caller) return null;
-    uses.set(id, now);
     keep(callers, slot, { caller, expiresAt: caller.endsAt ?? ENDLESS }, readIn);
     return caller;
   }
@@ -245,6 +244,7 @@ export function createAuthenticator({
     membershipIn,
     callerNamed,
     callerOfKey,
+    noteUse: (keyId: string): void => void uses.set(keyId, clock.now()),
 
     /** The caller that a service account is once its secret was verified; null when it no longer exists. */
     machineNamed: (clientId: string): Promise<Caller | null> =>

@@ -22,6 +22,7 @@ import { clientAddress } from "../lib/network/proxies.ts";
 import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
 import { need } from "../node/capabilities/need.ts";
 import type { DriveBucket } from "../s3/call.ts";
+import { wrongToken } from "../s3/operations/lists.ts";
 import { createS3Handler, type OpenedDrive } from "../s3/s3-handler.ts";
 import { IDLE_MS, openS3Listener, type S3Handler } from "../s3/s3-listener.ts";
 import { S3Error } from "../s3/wire/s3-error.ts";
@@ -52,7 +53,7 @@ export function createS3Door(
     domainHost !== null && (host === domainHost || host.endsWith(`.${domainHost}`));
   const { store, clock, log, keyFor } = deps;
   const { sessionOf, exchange } = createS3Sessions({ store, settings, clock, keyFor, makerOf });
-  const keySessionOf = createS3Keys({ store, settings, keyFor, callerOfKey: authenticator.callerOfKey });
+  const keySessionOf = createS3Keys({ store, settings, keyFor, ...authenticator });
   const audit = createS3Audit(store);
   const proxies = proxiesOf(config);
   const handler = createS3Handler({
@@ -82,7 +83,12 @@ export function createS3Door(
         session && {
           ...session,
           opened: session.opened && openedOf(session.opened),
-          buckets: async () => (await session.drives()).map(bucketOf),
+          async buckets(page) {
+            const { drives, next } = await session.drives(page).catch((error: unknown) => {
+              throw error instanceof PlatformError && error.code === "invalid_cursor" ? wrongToken() : error;
+            });
+            return { buckets: drives.map(bucketOf), next };
+          },
         }
       );
     },

@@ -49,6 +49,7 @@ export function createPrincipals(authenticator: Authenticator): Principals {
     },
     principalOfKey: async (keyId) => {
       const caller = await authenticator.callerOfKey(keyId);
+      if (caller) authenticator.noteUse(keyId);
       return caller && principalOf(caller);
     },
     homeOf: async (principal) => authenticator.workspaceOf((principal as CallerPrincipal).caller),

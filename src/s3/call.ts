@@ -21,6 +21,9 @@ export interface DriveBucket {
   createdMs: number;
 }
 
+/** `next`: `after` of the next page; empty on the last one. Throws S3Error for an `after` that is none. */
+export type BucketLister = (page: { after: string; max: number }) => Promise<{ buckets: DriveBucket[]; next: string }>;
+
 export interface S3Call {
   request: S3Request;
   bucket: DriveBucket;

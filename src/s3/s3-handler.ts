@@ -8,7 +8,7 @@ import { pipeline } from "node:stream/promises";
 import type { FailedTries } from "../lib/failed-tries.ts";
 import { randomWord } from "../lib/ids.ts";
 import type { Clock } from "../lib/time/clock.ts";
-import type { Access, Answer, DriveBucket, S3Call } from "./call.ts";
+import type { Access, Answer, BucketLister, DriveBucket, S3Call } from "./call.ts";
 import { type DriveFolders, DriveObjects } from "./files/drive-objects.ts";
 import { createListTurns } from "./list-turns.ts";
 import { operationOf } from "./operations/index.ts";
@@ -29,8 +29,10 @@ export interface S3Session {
   holder: S3Holder;
   /** The drive that the request names; null where these credentials open no such drive. */
   opened: OpenedDrive | null;
-  /** The drives that these credentials open. */
-  buckets(): Promise<readonly DriveBucket[]>;
+  /** The drives that these credentials open, page by page. */
+  buckets: BucketLister;
+  /** The signature of a request was checked with the secret. */
+  noteUse(): void;
 }
 
 export interface OpenedDrive {
@@ -179,8 +181,9 @@ export function createS3Handler(deps: S3Deps) {
     const seed = counted(origin, () =>
       requireSignature({ ...request, query: pairs, payloadHash }, presented, session.secretAccessKey, deps.clock.now()),
     );
+    session.noteUse();
     const operation = operationOf(request);
-    if (operation.on === "service") return operation.run(await session.buckets());
+    if (operation.on === "service") return operation.run(request, session.buckets);
     if (session.opened && deps.handOn(req, res, session.opened.node, isWaiting)) return null;
     const run = async (): Promise<Answer> => {
       const { opened } = session;

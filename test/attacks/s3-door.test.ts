@@ -15,7 +15,7 @@ import { listPage } from "../../src/s3/files/listing.ts";
 import { createListTurns } from "../../src/s3/list-turns.ts";
 import type { S3Deps } from "../../src/s3/s3-handler.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
-import { BARE_BUCKET, bareKeys, openBareDoor } from "../s3/bare-door.ts";
+import { BARE_BUCKET, bareKeys, bareSession, openBareDoor } from "../s3/bare-door.ts";
 import { openDoor } from "../s3/bucket.ts";
 import { presigned, sendRaw } from "../s3/signed-request.ts";
 
@@ -39,6 +39,20 @@ describe("attacks on the S3 door", () => {
     t.after(() => listener.stop());
     return bareKeys(listener.port);
   };
+  test("a request with the id of a key and a wrong signature is no use of the key", async (t) => {
+    const session = await bareSession("KEY");
+    const uses: string[] = [];
+    const keys = await bareDoor(t, foldersFor(t), {
+      sessionOf: async (accessKeyId) => session && { ...session, noteUse: () => void uses.push(accessKeyId) },
+    });
+    const list = (secretAccessKey: string) =>
+      sendRaw(keys.endpoint, "GET", presigned({ ...keys, secretAccessKey }, "GET", "/"));
+    assert.equal(codeIn((await list("guessed")).body), "SignatureDoesNotMatch");
+    assert.deepEqual(uses, []);
+    assert.equal((await list(keys.secretAccessKey)).status, 200);
+    assert.deepEqual(uses, ["KEY"]);
+  });
+
   test(`lists of a tree of ${DEPTH} folders, one in the other, hold few descriptors, however many run`, async (t) => {
     const folders = foldersFor(t);
     const deepest = join(folders.files, ...Array.from({ length: DEPTH }, () => "d"));

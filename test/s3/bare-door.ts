@@ -1,32 +1,33 @@
 /** The S3 door alone, over two folders, for one drive whose secret everybody knows. */
 import { createServer } from "node:http";
 import { FailedTries } from "../../src/lib/failed-tries.ts";
-import { createS3Handler, type S3Deps } from "../../src/s3/s3-handler.ts";
+import { createS3Handler, type S3Deps, type S3Session } from "../../src/s3/s3-handler.ts";
 import { openS3Listener, type S3Listener } from "../../src/s3/s3-listener.ts";
 import type { S3Keys } from "./bucket.ts";
 
 export const BARE_BUCKET = "bucket";
 
+const bucket = { name: BARE_BUCKET, createdMs: 0 };
+
+export async function bareSession(accessKeyId: string, _token?: string | null, name = ""): Promise<S3Session | null> {
+  if (accessKeyId !== "KEY") return null;
+  return {
+    secretAccessKey: "secret",
+    workspace: "main",
+    holder: { subject: "somebody", subjectType: "user", right: null },
+    opened: name === BARE_BUCKET ? { access: { canWrite: true, floor: [] }, bucket, drive: "drive", node: null } : null,
+    buckets: async () => ({ buckets: [bucket], next: "" }),
+    noteUse: () => {},
+  };
+}
+
 export function openBareDoor(
   { files, work }: { files: string; work: string },
   changed: Partial<S3Deps> = {},
 ): Promise<S3Listener> {
-  const bucket = { name: BARE_BUCKET, createdMs: 0 };
   const clock = { now: () => Date.now() };
   const handler = createS3Handler({
-    sessionOf: async (accessKeyId, _token, name) =>
-      accessKeyId === "KEY"
-        ? {
-            secretAccessKey: "secret",
-            workspace: "main",
-            holder: { subject: "somebody", subjectType: "user", right: null },
-            opened:
-              name === BARE_BUCKET
-                ? { access: { canWrite: true, floor: [] }, bucket, drive: "drive", node: null }
-                : null,
-            buckets: async () => [bucket],
-          }
-        : null,
+    sessionOf: bareSession,
     exchange: async () => null,
     addressOf: ({ socket }) => socket.remoteAddress ?? "",
     tries: new FailedTries(clock, 1000),

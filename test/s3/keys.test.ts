@@ -55,6 +55,21 @@ describe("S3 keys of service accounts", () => {
     await put(admin, "closed");
   });
 
+  test("a list of buckets goes on where a page ended, and takes no other token", async () => {
+    const admin = clientOf(await keyOf(await account("admin")));
+    const names: (string | undefined)[] = [];
+    for await (const { Buckets = [] } of s3.paginateListBuckets({ client: admin, pageSize: 1 }, {}))
+      names.push(...Buckets.map(({ Name }) => Name));
+    assert.deepEqual(names.sort(), ["closed", "open", "readable"]);
+    const list = (input: s3.ListBucketsCommandInput) => admin.send(new s3.ListBucketsCommand(input));
+    assert.deepEqual(
+      (await list({ Prefix: "op" })).Buckets?.map(({ Name }) => Name),
+      ["open"],
+    );
+    for (const input of [{ ContinuationToken: "bm9uZQ" }, { MaxBuckets: 0 }])
+      await fails(list(input), "InvalidArgument");
+  });
+
   test("the scopes of the key hold at the door", async () => {
     const clientId = await account("admin");
     const reader = clientOf(await keyOf(clientId, { scopes: ["drives:get"] }));

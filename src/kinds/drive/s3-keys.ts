@@ -17,9 +17,6 @@ import { accessOf } from "./tokens.ts";
 /** Access key ids have upper-case letters and digits only: some clients check that. */
 const PREFIX = "BERTH";
 const ID = /^BERTH([0-9A-F]{8})([0-9A-F]{4})([0-9A-F]{4})([0-9A-F]{4})([0-9A-F]{12})$/;
-/** Drives that one list of buckets shows. */
-const BUCKETS_MAX = 1000;
-
 type SecretDeps = Pick<Platform, "keyFor">;
 
 export interface S3Key {
@@ -35,7 +32,7 @@ export const s3KeyOf = (apiKeyId: string, deps: SecretDeps): S3Key => ({
 const apiKeyIdIn = (accessKeyId: string): string | null =>
   ID.exec(accessKeyId)?.slice(1).join("-").toLowerCase() ?? null;
 
-type KeyDeps = Pick<Platform, "store" | "settings"> & SecretDeps & Pick<Authenticator, "callerOfKey">;
+type KeyDeps = Pick<Platform, "store" | "settings"> & SecretDeps & Pick<Authenticator, "callerOfKey" | "noteUse">;
 
 export function createS3Keys(deps: KeyDeps) {
   /** Null for a key that is gone, has ended, lacks the scope, or belongs to a person: people ask for sessions. */
@@ -55,12 +52,13 @@ export function createS3Keys(deps: KeyDeps) {
       secretAccessKey: s3KeyOf(id, deps).secretAccessKey,
       ...{ workspace, holder: { subject, subjectType, right } },
       opened: drive && access ? { drive, access } : null,
-      async drives() {
-        const all = parseListQuery({}, { limitDefault: BUCKETS_MAX, limitMax: BUCKETS_MAX });
-        const { items } = await deps.store.resources.list(place, all);
+      async drives({ after, max }) {
+        const query = parseListQuery({ cursor: after, limit: max }, { limitMax: max });
+        const { items, nextCursor } = await deps.store.resources.list(place, query);
         const opened = await Promise.all(items.map(accessTo));
-        return items.filter((_, at) => opened[at] !== null);
+        return { drives: items.filter((_, at) => opened[at] !== null), next: nextCursor };
       },
+      noteUse: () => deps.noteUse(id),
     };
   };
 }

@@ -28,8 +28,10 @@ export interface DriveSession {
   holder: MadeBy;
   /** Null where the credentials open no drive of the bucket's name. */
   opened: { drive: Resource; access: DriveAccess } | null;
-  /** The drives that the credentials open. */
-  drives(): Promise<Resource[]>;
+  /** The drives that the credentials open; a page may have fewer than `max`. Throws PlatformError for a wrong `after`. */
+  drives(page: { after: string; max: number }): Promise<{ drives: Resource[]; next: string }>;
+  /** Called once the signature is checked. */
+  noteUse(): void;
 }
 
 export interface ExchangedCredentials extends Pick<DriveSession, "holder"> {
@@ -67,7 +69,8 @@ export function createS3Sessions(deps: DriveTokenDeps & SecretDeps) {
         secretAccessKey: secretOf(claims.jti, deps),
         ...{ workspace, holder: holderOf(claims) },
         opened: drive.name === bucket ? { drive, access: { mode, path } } : null,
-        drives: async () => [drive],
+        drives: async () => ({ drives: [drive], next: "" }),
+        noteUse: () => {},
       };
     },
 

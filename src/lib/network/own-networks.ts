@@ -14,43 +14,72 @@ export interface OwnNetwork {
 interface Table {
   path: string;
   parse(text: string): OwnNetwork[];
+  /** How long the table is not read again. */
+  freshMs: number;
   /** The table that was read last; it seldom changes. */
-  last: { text: string; networks: OwnNetwork[] };
+  last: { text: string; networks: OwnNetwork[]; atMs: number };
 }
 
 const LEAF = /\|-- (\d+\.\d+\.\d+\.\d+)\n((?:\s+\/\d+ .*\n)+)/g;
 const LOCAL = /\/(\d+) host LOCAL/g;
-const IPV6_LINE = /^([0-9a-f]{32}) /gm;
+const IPV6_ADDRESS = /^([0-9a-f]{32}) /gm;
+/** Destination, prefix and, before the name of the device, flags of which the first bit (RTF_LOCAL) says local. */
+const IPV6_LOCAL_ROUTE = /^([0-9a-f]{32}) ([0-9a-f]{2}) .* [89a-f][0-9a-f]{7} +\S+$/gm;
 
-const TABLES: Record<4 | 16, Table> = {
-  4: {
-    path: "/proc/net/fib_trie",
-    parse: (text) =>
-      [...text.matchAll(LEAF)].flatMap(([, address = "", routes = ""]) =>
-        [...routes.matchAll(LOCAL)].map(([, prefix]) => ({
-          bytes: Uint8Array.from(address.split("."), Number),
-          prefix: Number(prefix),
-        })),
-      ),
-    last: { text: "", networks: [] },
-  },
-  16: {
-    path: "/proc/net/if_inet6",
-    parse: (text) =>
-      [...text.matchAll(IPV6_LINE)].map(([, hex = ""]) => ({ bytes: Buffer.from(hex, "hex"), prefix: 128 })),
-    last: { text: "", networks: [] },
-  },
+/** The routes of IPv6 are several for each interface, and those that make a network local are the operator's. */
+const ROUTES_FRESH_MS = 1000;
+
+const NEVER = { text: "", networks: [], atMs: Number.NEGATIVE_INFINITY };
+
+const IPV4_ROUTES: Table = {
+  path: "/proc/net/fib_trie",
+  parse: (text) =>
+    [...text.matchAll(LEAF)].flatMap(([, address = "", routes = ""]) =>
+      [...routes.matchAll(LOCAL)].map(([, prefix]) => ({
+        bytes: Uint8Array.from(address.split("."), Number),
+        prefix: Number(prefix),
+      })),
+    ),
+  freshMs: 0,
+  last: NEVER,
 };
 
-/** Null where the kernel has no such table, as on macOS. Interfaces come and go, so the table is read each time. */
+const IPV6_ADDRESSES: Table = {
+  path: "/proc/net/if_inet6",
+  parse: (text) =>
+    [...text.matchAll(IPV6_ADDRESS)].map(([, hex = ""]) => ({ bytes: Buffer.from(hex, "hex"), prefix: 128 })),
+  freshMs: 0,
+  last: NEVER,
+};
+
+const IPV6_ROUTES: Table = {
+  path: "/proc/net/ipv6_route",
+  parse: (text) =>
+    [...text.matchAll(IPV6_LOCAL_ROUTE)].map(([, hex = "", prefix = ""]) => ({
+      bytes: Buffer.from(hex, "hex"),
+      prefix: Number.parseInt(prefix, 16),
+    })),
+  freshMs: ROUTES_FRESH_MS,
+  last: NEVER,
+};
+
+/** Null where the kernel has no such table, as on macOS. Interfaces come and go, so addresses are read each time. */
 export function ownNetworks(addressBytes: number): readonly OwnNetwork[] | null {
-  const table = TABLES[addressBytes === 4 ? 4 : 16];
+  if (addressBytes === 4) return networksOf(IPV4_ROUTES);
+  const addresses = networksOf(IPV6_ADDRESSES);
+  return addresses && [...addresses, ...(networksOf(IPV6_ROUTES) ?? [])];
+}
+
+function networksOf(table: Table): readonly OwnNetwork[] | null {
+  const nowMs = performance.now();
+  if (nowMs - table.last.atMs < table.freshMs) return table.last.networks;
   let text: string;
   try {
     text = readFileSync(table.path, "latin1");
   } catch {
     return null;
   }
-  if (text !== table.last.text) table.last = { text, networks: table.parse(text) };
-  return table.last.networks;
+  const networks = text === table.last.text ? table.last.networks : table.parse(text);
+  table.last = { text, networks, atMs: nowMs };
+  return networks;
 }

@@ -1,5 +1,5 @@
 /** Which operation a request asks for, as data: the first row that fits. */
-import type { Answer, DriveBucket, S3Call } from "../call.ts";
+import type { Answer, BucketLister, S3Call } from "../call.ts";
 import { S3Error } from "../wire/s3-error.ts";
 import type { S3Request } from "../wire/s3-request.ts";
 import * as bucket from "./bucket.ts";
@@ -14,7 +14,7 @@ interface ServiceOperation {
   on: "service";
   query?: never;
   header?: never;
-  run(buckets: readonly DriveBucket[]): Promise<Answer>;
+  run(request: S3Request, buckets: BucketLister): Promise<Answer>;
 }
 
 interface DriveOperation {

@@ -1,8 +1,9 @@
 /** ListObjectsV2, ListObjects, ListBuckets. */
-import type { Answer, DriveBucket, S3Call } from "../call.ts";
+import type { Answer, BucketLister, S3Call } from "../call.ts";
 import { type ListPage, listPage } from "../files/listing.ts";
 import { encoded } from "../signature/canonical.ts";
 import { S3Error } from "../wire/s3-error.ts";
+import type { S3Request } from "../wire/s3-request.ts";
 import { elements, type XmlElement } from "../wire/xml-writer.ts";
 
 const PAGE_MAX = 1000;
@@ -85,9 +86,9 @@ function entryAsXml(
 /** Drives have no owners; clients of the first list expect the member. */
 const OWNER = elements({ ID: "berth", DisplayName: "berth" });
 
-function maxOf(text: string | undefined): number {
+function maxOf(text: string | undefined, name = "max-keys"): number {
   if (text === undefined || text === "") return PAGE_MAX;
-  if (!/^\d{1,10}$/.test(text)) throw new S3Error("InvalidArgument", "max-keys has to be a number.");
+  if (!/^\d{1,10}$/.test(text)) throw new S3Error("InvalidArgument", `${name} has to be a number.`);
   return Math.min(Number(text), PAGE_MAX);
 }
 
@@ -95,24 +96,33 @@ const tokenOf = (key: string): string => Buffer.from(key).toString("base64url");
 
 function keyOfToken(token: string): string {
   const key = Buffer.from(token, "base64url").toString("utf8");
-  if (token === "" || tokenOf(key) !== token)
-    throw new S3Error("InvalidArgument", "The continuation token provided is incorrect");
+  if (token === "" || tokenOf(key) !== token) throw wrongToken();
   return key;
 }
 
-export async function listBuckets(buckets: readonly DriveBucket[]): Promise<Answer> {
-  const each = buckets.map(
-    ({ name, createdMs }): XmlElement => [
-      "Bucket",
-      elements({ Name: name, CreationDate: new Date(createdMs).toISOString() }),
-    ],
-  );
+export const wrongToken = (): S3Error => new S3Error("InvalidArgument", "The continuation token provided is incorrect");
+
+/** The answer holds one page; `prefix` chooses from it, so that a page may be empty and have a next one. */
+export async function listBuckets({ query }: S3Request, buckets: BucketLister): Promise<Answer> {
+  const [after, prefix] = [query("continuation-token") ?? "", query("prefix") ?? ""];
+  const max = maxOf(query("max-buckets"), "max-buckets");
+  if (max === 0) throw new S3Error("InvalidArgument", "max-buckets has to be at least 1.");
+  const page = await buckets({ after, max });
+  const each = page.buckets
+    .filter(({ name }) => name.startsWith(prefix))
+    .map(
+      ({ name, createdMs }): XmlElement => [
+        "Bucket",
+        elements({ Name: name, CreationDate: new Date(createdMs).toISOString() }),
+      ],
+    );
   return {
     xml: [
       "ListAllMyBucketsResult",
       [
         ["Owner", OWNER],
         ["Buckets", each],
+        ...elements({ ContinuationToken: page.next || undefined, Prefix: prefix || undefined }),
       ],
     ],
   };

@@ -141,6 +141,7 @@ describe("questions over TCP", () => {
       port: await freePort(),
       mayResolve: async (_, name) => !name.endsWith("bad.test"),
       neighbourAt: async (_, name) => (name === "db.lab.internal" ? { ipv4: "198.18.0.9", ipv6: null } : null),
+      tenantOf: (asker) => (asker.startsWith("127.0.1.") ? "crowd" : asker),
     });
     places.defer(() => void names.stop());
     places.defer(() => upstream.close());
@@ -219,12 +220,32 @@ describe("questions over TCP", () => {
         if (closed === mine.length - 16) enough.resolve();
       });
     await enough.promise;
-    const other = connect({ port, host: "127.0.0.1", localAddress: "127.0.0.2" });
-    t.after(() => other.destroy());
-    other.write(framed(question(1, "db.lab.internal")));
-    const [answer] = (await once(other, "data")) as [Buffer];
-    assert.equal(answer.readUInt16BE(2 + 6), 1);
+    await answerFor("127.0.0.2", t);
   });
+
+  test("a tenant with many workloads has a quarter of the connections", async (t) => {
+    const opened = Array.from({ length: 300 }, (_, index) =>
+      connect({ port, host: "127.0.0.1", localAddress: `127.0.1.${(index % 100) + 1}` }).on("error", () => {}),
+    );
+    t.after(() => opened.forEach((socket) => void socket.destroy()));
+    let closed = 0;
+    const enough = Promise.withResolvers<void>();
+    for (const socket of opened)
+      socket.resume().once("close", () => {
+        closed += 1;
+        if (closed === opened.length - 64) enough.resolve();
+      });
+    await enough.promise;
+    await answerFor("127.0.0.3", t);
+  });
+
+  async function answerFor(localAddress: string, t: TestContext): Promise<void> {
+    const asker = connect({ port, host: "127.0.0.1", localAddress });
+    t.after(() => asker.destroy());
+    asker.write(framed(question(1, "db.lab.internal")));
+    const [answer] = (await once(asker, "data")) as [Buffer];
+    assert.equal(answer.readUInt16BE(2 + 6), 1);
+  }
 });
 
 test("questions of one workload that get no answer hold up no other workload", async (t) => {

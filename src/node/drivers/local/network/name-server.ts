@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { createServer, isIPv6 } from "node:net";
 import { addressAnswer, type DnsQuestion, readQuestion, refusedAnswer } from "../../../../lib/network/dns-question.ts";
 import { answerLoopback } from "../../../../lib/network/loopback-names.ts";
+import { type Bounds, Places } from "./name-server-places.ts";
 import { serveTcpQuestions } from "./name-server-tcp.ts";
 import type { HostAddresses } from "./nat-addresses.ts";
 
@@ -17,11 +18,10 @@ export interface NameServer {
 }
 
 /** Most questions in flight, far above ordinary use. One workload's slow names hold up its own questions only. */
-const PENDING_MAX = 4096;
-const PENDING_OF_ASKER_MAX = 128;
+const PENDING: Bounds = { all: 4096, tenant: 1024, asker: 128 };
+const JUDGED: Bounds = { all: Number.POSITIVE_INFINITY, tenant: Number.POSITIVE_INFINITY, asker: 128 };
+const TCP_CONNECTIONS: Bounds = { all: 256, tenant: 64, asker: 16 };
 const ANSWER_WAIT_MS = 5_000;
-const TCP_CONNECTIONS_MAX = 256;
-const TCP_OF_ASKER_MAX = 16;
 
 /** Whether the workload at an address may ask for a name. */
 export type MayResolve = (asker: string, name: string) => Promise<boolean>;
@@ -35,21 +35,23 @@ export interface NameServerOptions {
   mayResolve?: MayResolve | undefined;
   /** The workload that has a name in the VPC of the workload at an address; null for every other name. */
   neighbourAt?: NeighbourAt;
+  /** Whose workload is at an address. Absent = each workload is its own tenant. */
+  tenantOf?: (asker: string) => string;
   /** Time for an answer; absent = 5 s. */
   answerWaitMs?: number;
 }
 
 export async function startNameServer(address: string, options: NameServerOptions = {}): Promise<NameServer> {
   const { upstreams = readUpstreams(), port = 53, answerWaitMs = ANSWER_WAIT_MS } = options;
-  const judge = answering(new Shares(PENDING_OF_ASKER_MAX), options);
+  const tenantOf = options.tenantOf ?? ((asker: string) => asker);
+  const judge = answering(new Places(JUDGED, tenantOf), options);
   const [upstream] = upstreams;
   if (!upstream) throw new Error("/etc/resolv.conf names no name server");
   const door = createSocket("udp4");
   const pending = new Set<UdpSocket>();
-  const questions = new Shares(PENDING_OF_ASKER_MAX);
-  const connections = new Shares(TCP_OF_ASKER_MAX);
+  const questions = new Places(PENDING, tenantOf);
+  const connections = new Places(TCP_CONNECTIONS, tenantOf);
   door.on("message", (question, asker) => {
-    if (pending.size >= PENDING_MAX) return; // without an answer the asker asks again
     judge(question, asker.address).then(
       (answer) => {
         if (answer)
@@ -69,7 +71,6 @@ export async function startNameServer(address: string, options: NameServerOption
     client.once("close", leave);
     void serveTcpQuestions(client, { upstream, answer: (message) => judge(message, asker) });
   });
-  tcp.maxConnections = TCP_CONNECTIONS_MAX;
   tcp.listen(door.address().port, address);
   await once(tcp, "listening");
   tcp.unref();
@@ -84,32 +85,10 @@ export async function startNameServer(address: string, options: NameServerOption
   };
 }
 
-/** How many places each asker has taken. */
-class Shares {
-  readonly #max: number;
-  readonly #taken = new Map<string, number>();
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** Takes a place; the function gives it back. Null when the asker has its share already. */
-  enter(asker: string): (() => void) | null {
-    const taken = this.#taken.get(asker) ?? 0;
-    if (taken >= this.#max) return null;
-    this.#taken.set(asker, taken + 1);
-    return () => {
-      const left = (this.#taken.get(asker) ?? 1) - 1;
-      if (left > 0) this.#taken.set(asker, left);
-      else this.#taken.delete(asker);
-    };
-  }
-}
-
 interface Asking {
   door: UdpSocket;
   pending: Set<UdpSocket>;
-  questions: Shares;
+  questions: Places;
   upstream: Upstream;
   answerWaitMs: number;
 }
@@ -139,7 +118,7 @@ function ask({ door, pending, questions, upstream, answerWaitMs }: Asking, quest
  * The answer to a question that may not be asked, or that is for the asker itself or another workload; null for all others. Throws for a
  * message that is no question, and when the asker has its share of questions open.
  */
-function answering(shares: Shares, { mayResolve, neighbourAt }: NameServerOptions) {
+function answering(places: Places, { mayResolve, neighbourAt }: NameServerOptions) {
   const judged = async (question: DnsQuestion, asker: string): Promise<Buffer | null> => {
     if (!(await mayResolve?.(asker, question.name))) return refusedAnswer(question);
     const neighbour = await neighbourAt?.(asker, question.name);
@@ -151,7 +130,7 @@ function answering(shares: Shares, { mayResolve, neighbourAt }: NameServerOption
     const own = answerLoopback(message);
     if (own || !mayResolve) return own;
     const question = readQuestion(message);
-    const leave = question && shares.enter(asker);
+    const leave = question && places.enter(asker);
     if (!question || !leave) throw new Error("not one question, or one too many");
     return judged(question, asker).finally(leave);
   };

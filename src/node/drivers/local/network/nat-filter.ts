@@ -104,6 +104,16 @@ export class NatFilter {
     );
   }
 
+  /**
+   * Counts the connections of an address from zero. The kernel keeps half-open connections of a workload that is gone for
+   * minutes, and would count them against the next workload with its address.
+   */
+  async forgetConnections({ ipv4, ipv6 }: HostAddresses): Promise<void> {
+    const counts = [["open4", ipv4] as const, ...(ipv6 === null ? [] : [["open6", ipv6] as const])];
+    for (const [set, address] of counts)
+      await feed("nft", ["-f", "-"], `delete element ${this.#table} ${set} { ${address} }`).catch(() => {}); // the address had no connection
+  }
+
   async remove(): Promise<void> {
     await run("nft", ["delete", "table", ...this.#table.split(" ")]);
   }

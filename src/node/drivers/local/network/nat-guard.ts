@@ -33,11 +33,13 @@ interface Owner {
   uid: string;
   host: HostAddresses;
   at: Pick<Attachment, "link" | "pid">;
+  /** The workspace; null until the rules are read. */
+  tenant: string | null;
 }
 
 export class NatGuard {
   readonly #options: GuardOptions;
-  readonly #filter: Pick<NatFilter, "set" | "talking">;
+  readonly #filter: Pick<NatFilter, "set" | "talking" | "forgetConnections">;
   readonly #shaper: NatShaper;
   readonly #timer: NodeJS.Timeout;
   /** By IPv4 address. */
@@ -49,7 +51,11 @@ export class NatGuard {
   readonly #unsubscribe: () => void;
   #turn: Promise<void> = Promise.resolve();
 
-  constructor(options: GuardOptions, filter: Pick<NatFilter, "set" | "talking">, shaper: NatShaper) {
+  constructor(
+    options: GuardOptions,
+    filter: Pick<NatFilter, "set" | "talking" | "forgetConnections">,
+    shaper: NatShaper,
+  ) {
     this.#options = options;
     this.#filter = filter;
     this.#shaper = shaper;
@@ -74,7 +80,7 @@ export class NatGuard {
 
   /** From now on the address is this workload's. */
   own(host: HostAddresses, uid: string, at: Owner["at"]): void {
-    this.#owners.set(host.ipv4, { uid, host, at });
+    this.#owners.set(host.ipv4, { uid, host, at, tenant: null });
     this.#hosts.set(uid, host);
     this.#look(host);
   }
@@ -85,6 +91,7 @@ export class NatGuard {
     this.#owners.delete(host.ipv4);
     if (before && this.#hosts.get(before.uid)?.ipv4 === host.ipv4) this.#hosts.delete(before.uid);
     await this.#queue(host);
+    if (before) await this.#filter.forgetConnections(host);
   }
 
   /** This workload is gone. A rule that stays behind is replaced when the address is used again. */
@@ -113,6 +120,11 @@ export class NatGuard {
     if (isRefusal(found)) return "nobody";
     found.use()(); // whoever asks for a name is about to connect
     return this.#hosts.get(found.uid) ?? "nobody";
+  }
+
+  /** The workspace of the workload; the address itself where nobody is known to own it. */
+  tenantOf(address: string): string {
+    return this.#owners.get(address)?.tenant ?? address;
   }
 
   isFree(address: string): boolean {
@@ -149,6 +161,7 @@ export class NatGuard {
     const owner = this.#owners.get(host.ipv4);
     if (!owner) this.#shaper.forget(host.ipv4);
     const rules = owner ? await this.#options.rules.of(owner.uid).catch(() => null) : null;
+    if (owner) owner.tenant = rules?.owner?.workspace ?? null;
     const isShaped = !owner || !rules || (await this.#shape(owner, rules.bandwidth));
     const isFree = rules?.policy.open === true && !rules.routes.any && isShaped;
     const vpc = rules && reaching(rules.vpc);

@@ -87,6 +87,7 @@ const linkOf = (name: string): string => `${name}-v`;
 const judging = (guard: NatGuard): NameServerOptions => ({
   mayResolve: async (asker, name) => guard.isFree(asker) || guard.mayResolve(asker, name),
   neighbourAt: (asker, name) => guard.neighbourAt(asker, name),
+  tenantOf: (asker) => guard.tenantOf(asker),
 });
 
 function natOn(name: string, bridge: string, block: AddressBlock, running: Running): Nat {
