@@ -1,31 +1,7 @@
 /** The caller of a model: its request body, held in memory, and the events of its connection. */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream, DownstreamEvents } from "../http/downstream.ts";
-
-/** Bytes of all bodies held at one time, so that many large requests cannot fill the memory together. */
-export class HeldBytes {
-  readonly #max: number;
-  #now = 0;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  get now(): number {
-    return this.#now;
-  }
-
-  /** False when there is no room left. */
-  take(bytes: number): boolean {
-    if (this.#now + bytes > this.#max) return false;
-    this.#now += bytes;
-    return true;
-  }
-
-  release(bytes: number): void {
-    this.#now -= bytes;
-  }
-}
+import { type HeldBytes, noRoom } from "./held-bytes.ts";
 
 export interface CallerEvents {
   /** The caller can take more of the answer. */
@@ -81,8 +57,7 @@ export class ModelCaller implements DownstreamEvents {
   onRequestBody(chunk: Buffer): void {
     if (this.#mode !== "reading") return;
     if (this.#bytes + chunk.length > this.#maxBytes) this.#refuse(this.#tooLarge());
-    else if (!this.#held.take(chunk.length))
-      this.#refuse(new GatewayError("OVERLOADED", undefined, { headers: { "retry-after": "1" } }));
+    else if (!this.#held.take(chunk.length)) this.#refuse(noRoom());
     else {
       this.#bytes += chunk.length;
       this.#chunks.push(chunk);

@@ -12,6 +12,7 @@ import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
 import { decoderFor } from "./answer-encoding.ts";
 import type { BodyPipe } from "./body-pipes.ts";
 import { HELD_ANSWER_MAX_BYTES, tooLong } from "./guardrails/answer-pipes.ts";
+import { type HeldBytes, noRoom } from "./held-bytes.ts";
 import type { AnswerSink, RunningCall } from "./provider-call.ts";
 import type { UpstreamRequest } from "./upstream-request.ts";
 import { AnswerTimeout, type Upstream } from "./upstreams.ts";
@@ -21,6 +22,8 @@ export interface ExchangeOptions {
   request: UpstreamRequest;
   down: Downstream;
   sweeper: Sweeper;
+  /** Answers that go out as a whole take room here while they come. */
+  held: HeldBytes;
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
 }
@@ -79,6 +82,8 @@ export class ModelExchange implements AnswerSink, Sweepable {
   #body: OpenedBody | null = null;
   #held: (Buffer | string)[] = [];
   #heldBytes = 0;
+  /** Taken from `held` of the options. */
+  #roomTaken = 0;
   #headWritten = false;
   #decoder: Transform | null = null;
   #almostDone = false;
@@ -205,6 +210,10 @@ export class ModelExchange implements AnswerSink, Sweepable {
   }
 
   #pass(chunk: Buffer): void {
+    if (this.#body?.sent === "whole") {
+      if (!this.#options.held.take(chunk.length)) return void this.#giveUp(noRoom());
+      this.#roomTaken += chunk.length;
+    }
     const out = this.#body?.pipe.chunk(chunk) ?? null;
     if (out === null || out.length === 0) return;
     if (this.#body?.pipe.done && !this.#almostDone) {
@@ -322,6 +331,7 @@ export class ModelExchange implements AnswerSink, Sweepable {
   #finish(result: ExchangeResult): void {
     if (this.#mode === "over") return;
     this.#mode = "over";
+    this.#options.held.release(this.#roomTaken);
     this.#options.sweeper.delete(this);
     this.#done.resolve(result);
   }

@@ -16,9 +16,10 @@ import { AnswerCache, type KeptAnswer } from "./answer-cache.ts";
 import { writeJson, writeWhole } from "./answer-writer.ts";
 import { type AskingEngine, askModels } from "./asking.ts";
 import { ModelHealth } from "./balance/health.ts";
-import { HeldBytes, ModelCaller } from "./caller.ts";
+import { ModelCaller } from "./caller.ts";
 import { type ClientCall, describeCall } from "./client-call.ts";
 import { LIMIT_DEFAULTS, type ModelGatewayDeps, type ModelGatewayLimits } from "./gateway-deps.ts";
+import { HeldBytes } from "./held-bytes.ts";
 import { valueOfMember } from "./json-members.ts";
 import { localCall } from "./local-call.ts";
 import { answerModelList, isModelList } from "./model-list.ts";
@@ -91,7 +92,6 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
 }
 
 interface Engine extends AskingEngine {
-  held: HeldBytes;
   responding: PlatformResponseOptions;
   headerNames: HeaderNames;
 }

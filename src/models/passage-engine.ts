@@ -3,6 +3,7 @@ import type { Downstream } from "../http/downstream.ts";
 import type { AnswerCache, CacheUse } from "./answer-cache.ts";
 import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
 import type { WebhookDeps } from "./guardrails/webhook.ts";
+import type { HeldBytes } from "./held-bytes.ts";
 import type { UpstreamCandidate } from "./upstream-request.ts";
 import type { Upstream, Upstreams } from "./upstreams.ts";
 
@@ -11,6 +12,7 @@ export interface PassageEngine {
   limits: ModelGatewayLimits;
   random: () => number;
   upstreams: Upstreams;
+  held: HeldBytes;
   upstreamOf(candidate: UpstreamCandidate): Upstream;
   labelsOf(candidate: UpstreamCandidate, requestId: string, attempts: number): string[];
   /** The session that the caller names; see `maxTokens.per`. */

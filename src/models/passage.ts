@@ -206,11 +206,11 @@ export class Passage {
   }
 
   async #send(attempt: Attempt): Promise<Failure | null> {
-    const { limits, upstreams } = this.#engine;
+    const { limits, upstreams, held } = this.#engine;
     const { candidate, request, upstream } = attempt;
     const { firstByteTimeoutMs, idleTimeoutMs } = limits;
     const exchange = new ModelExchange(
-      { upstream, request, down: this.#down, sweeper: upstreams.sweeper, firstByteTimeoutMs, idleTimeoutMs },
+      { upstream, request, down: this.#down, sweeper: upstreams.sweeper, held, firstByteTimeoutMs, idleTimeoutMs },
       this.#judgeOf(attempt),
     );
     this.#entry.attempts += 1;

@@ -131,3 +131,34 @@ test("who writes a request or an answer cannot make it one that the webhook is n
   const { text } = await answered(sends(EVENTS, hidden), { stream: true }, rules("response"));
   assert.equal(text, 'data: {"choices":[]}\n\ndata: plain\ndata: text\n\ndata: [DONE]\n\n');
 });
+
+test("answers that guardrails hold are bounded over all requests, and their room comes back", async () => {
+  const waiting: (() => void)[] = [];
+  const rest = `,"filler":"${"x".repeat(3000)}"}`;
+  await using up = await startUpstream((_, res) => {
+    res.writeHead(200, { "content-type": "application/json" });
+    res.write(`{"choices":[]${rest.slice(0, -1)}`);
+    waiting.push(() => res.end("}"));
+  });
+  await using gateway = await startGateway(
+    { m: { type: "openai", baseUrl: up.baseUrl, guardrails: REDACTED } },
+    { limits: { heldMaxBytes: 5000 } },
+  );
+  const ask = () =>
+    fetch(`${gateway.url("m")}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ messages: [{ role: "user", content: "hello" }] }),
+    });
+  // Of two answers that never end one is refused, whichever comes first.
+  const [one, other] = [ask(), ask()];
+  const refused = await Promise.race([one, other]);
+  assert.equal(refused.status, 503);
+  assert.match(await refused.text(), /OVERLOADED/);
+  for (const end of waiting) end();
+  assert.deepEqual((await Promise.all([one, other])).map(({ status }) => status).sort(), [200, 503]);
+  const third = ask();
+  await up.received(3);
+  waiting.at(-1)?.();
+  assert.equal((await third).status, 200);
+});

@@ -96,6 +96,18 @@ await onEachDatabase("models, policies and connections", ({ call, make, store, u
     const refused = await call("PUT", "/models/hooked", { body: moved, key });
     assert.equal(refused.status, 403);
     assert.match(refused.body.message, /an admin has to choose it/);
+    const same = { url: hook.baseUrl, secret: MASK };
+    for (const changed of [
+      undefined,
+      {},
+      { webhook: { ...same, secret: "another secret" } },
+      { webhook: { ...same, onFailure: "allow" } },
+      { webhook: { ...same, events: ["response"] } },
+    ]) {
+      const spec = { ...made.spec, guardrails: changed };
+      const { status } = await call("PUT", "/models/hooked", { body: { ...made, spec }, key });
+      assert.equal(status, 403, JSON.stringify(changed ?? null));
+    }
     const own = { metadata: { name: "own" }, spec: { runtime, guardrails: guardrails(hook.baseUrl) } };
     assert.equal((await call("POST", "/models", { body: own, key })).status, 403);
     const kept = { ...made, spec: { ...made.spec, enabled: false } };

@@ -207,8 +207,11 @@ test("a webhook at an address of the inner network is not called, and a redirect
     },
     { outbound },
   );
-  for (const name of ["a", "b", "c", "d"])
-    assert.equal((await ask(strict, {}, "/v1/chat/completions", name)).status, 503, name);
+  for (const name of ["a", "b", "c", "d"]) {
+    const { status, text } = await ask(strict, {}, "/v1/chat/completions", name);
+    assert.equal(status, 503, name);
+    assert.doesNotMatch(text, /localhost|127\.0|169\.254/, "callers of the model are not told where its webhook is");
+  }
   await using open = await startGateway({ m: model(redirecting.baseUrl) });
   assert.match((await ask(open)).text, /answered 307/);
   assert.deepEqual([inner.requests.length, up.requests.length], [0, 0]);

@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from "node:util";
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import type { BalanceRules } from "../../contract/model-balance.ts";
-import type { GuardrailRules } from "../../contract/model-guardrails.ts";
+import type { GuardrailRules, GuardrailWebhook } from "../../contract/model-guardrails.ts";
+import { MASK } from "../../contract/secret-fields.ts";
 import type { Behaviour } from "../port.ts";
 import { servedAtOnce } from "../workload/behaviour.ts";
 import { model } from "./kind.ts";
@@ -41,18 +43,24 @@ function keepEndpoint(spec: Record<string, unknown>, before: Record<string, unkn
   );
 }
 
-/** Only an admin chooses the webhook: it gets what callers of the model write and read. */
+/**
+ * Only an admin chooses the webhook, which gets what callers of the model write and read, and only an admin changes or
+ * removes it, because it may refuse what a member sends.
+ */
 function keepWebhook(spec: Record<string, unknown>, before: Record<string, unknown>): void {
-  const url = webhookOf(spec);
-  if (url === undefined || url === webhookOf(before)) return;
+  const [wanted, had] = [webhookOf(spec), webhookOf(before)];
+  const isSecretKept = wanted?.secret === undefined || wanted.secret === MASK;
+  if (isSecretKept && isDeepStrictEqual(withoutSecret(wanted), withoutSecret(had))) return;
   throw new PlatformError(
     "forbidden",
-    "spec.guardrails.webhook.url is where requests and answers are sent: an admin has to choose it.",
+    "spec.guardrails.webhook decides where requests and answers are sent and which of them pass: an admin has to choose it.",
   );
 }
 
-const webhookOf = ({ guardrails }: Record<string, unknown>): string | undefined =>
-  (guardrails as GuardrailRules | undefined)?.webhook?.url;
+const withoutSecret = (webhook: GuardrailWebhook | undefined) => webhook && { ...webhook, secret: "" };
+
+const webhookOf = ({ guardrails }: Record<string, unknown>): GuardrailWebhook | undefined =>
+  (guardrails as GuardrailRules | undefined)?.webhook;
 
 const endpointOf = ({ runtime }: Record<string, unknown>): unknown =>
   (runtime as { endpointName?: unknown } | undefined)?.endpointName;

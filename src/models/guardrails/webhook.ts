@@ -74,12 +74,18 @@ export async function askWebhook(hook: GuardrailWebhook, asked: WebhookQuestion,
       "the webhook of a model's guardrails failed",
     );
     if (hook.onFailure === "allow") return null;
-    throw new GatewayError("GUARDRAIL_UNAVAILABLE", `The guardrail of model ${model} could not be asked: ${why}`);
+    // Of a connection that failed the log says more: the address of the webhook is not for callers of the model.
+    const told =
+      error instanceof WebhookFault ? error.message : "the webhook did not answer in time, or could not be reached.";
+    throw new GatewayError("GUARDRAIL_UNAVAILABLE", `The guardrail of model ${model} could not be asked: ${told}`);
   }
   if (answer.action === "allow") return null;
   if (answer.action === "replace") return answer.value;
   throw guardrailRefusal(`The guardrail of the model refused the ${what}${told(answer.message)}`);
 }
+
+/** A webhook that answers with something else than a verdict; the message names no address. */
+class WebhookFault extends Error {}
 
 const told = (message: string | undefined): string =>
   message ? `: ${printable(message.slice(0, MESSAGE_MAX_LENGTH))}` : ".";
@@ -111,7 +117,7 @@ async function post(
     bytesMax: ANSWER_MAX_BYTES,
   });
   if (status === 204) return { action: "allow", value: null };
-  if (status !== 200) throw new Error(`the webhook answered ${status}.`);
+  if (status !== 200) throw new WebhookFault(`the webhook answered ${status}.`);
   return verdictOf(text, replaceable);
 }
 
@@ -120,13 +126,13 @@ function verdictOf(text: string, replaceable: string): Verdict {
   try {
     json = JSON.parse(text);
   } catch {
-    throw new Error("the webhook did not answer with JSON.");
+    throw new WebhookFault("the webhook did not answer with JSON.");
   }
   const read = verdict.safeParse(json);
-  if (!read.success) throw new Error("the webhook's answer has no `action`: allow, refuse or replace.");
+  if (!read.success) throw new WebhookFault("the webhook's answer has no `action`: allow, refuse or replace.");
   const value = (json as Record<string, unknown>)[replaceable];
   if (read.data.action === "replace" && value === undefined)
-    throw new Error(`the webhook replaces, and its answer has no \`${replaceable}\`.`);
+    throw new WebhookFault(`the webhook replaces, and its answer has no \`${replaceable}\`.`);
   return { ...read.data, value };
 }
 
