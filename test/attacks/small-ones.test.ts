@@ -49,6 +49,7 @@ suite("small holes", () => {
       ...[{ expires_in: "" }, { expires_in: "5 s" }, { expires_in: "-5s" }, { expires_in: 0 }, { expires_in: -1 }],
       ...[{ expires_in: "soon" }, { expires_in: "99999d" }, { expires_in: 1e12 }],
       ...[{ expiresIn: "5s" }, { expires_at: "2020-01-01" }, { expiresAt: "2020-01-01" }, { ttl: 5 }, { expiry: "5s" }],
+      ...[{ scope: ["sandboxes:get"] }, { Scopes: ["sandboxes:get"] }, { expires: "5s" }, { expires_on: "2020-01-01" }],
     ];
     for (const body of wrong)
       assert.equal((await platform.call("POST", "/api_keys", { body })).status, 400, JSON.stringify(body));

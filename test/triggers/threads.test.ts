@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, get, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -119,7 +119,17 @@ for (const database of databases.aboveStore) {
       assert.equal((await append("x", [])).status, 400);
       assert.equal((await append("x", said("x".repeat(1024 * 1024)))).status, 413);
       assert.equal((await append("x".repeat(257), said("x"))).status, 400);
+      // Clients that follow the standard never send these paths.
+      for (const id of ["%2e", "%2e%2e", "%2E."]) assert.equal(await rawStatus(`/v0/agents/one/threads/${id}`), 400, id);
     });
+
+    /** The status of a GET whose path goes out as it is written. */
+    const rawStatus = async (path: string): Promise<number | undefined> => {
+      const headers = { authorization: `Bearer ${platform.apiKey}`, "x-service-workspace": "main" };
+      const [answer] = (await once(get(platform.url, { path, headers }), "response")) as [IncomingMessage];
+      answer.resume();
+      return answer.statusCode;
+    };
 
     test("a thread ends with its time and with its agent", async () => {
       const { store } = platform.app;

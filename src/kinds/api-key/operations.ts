@@ -24,10 +24,8 @@ export const apiKeyShape = z.looseObject({
   updatedBy: z.string(),
 });
 
-/** Refuses other spellings of `expires_in`: ignoring one would make a key that never expires. */
-const misspelt = z.never({ error: "call it expires_in, such as 30d" }).optional();
-
-export const newApiKey = z.looseObject({
+/** Refuses unknown members: a misspelt `expires_in` or `scopes` would make a key that never ends or may do everything. */
+export const newApiKey = z.strictObject({
   name: fields.displayName
     .refine((text) => text.trim() !== "", "must not be empty")
     .optional()
@@ -38,12 +36,6 @@ export const newApiKey = z.looseObject({
     .describe(
       "How long the key works: 30s, 15m, 24h, 30d, 1w, or a number of seconds, at most 10 years. Without it, until it is deleted.",
     ),
-  expiresIn: misspelt,
-  expiresAt: misspelt,
-  expires_at: misspelt,
-  expiration: misspelt,
-  expiry: misspelt,
-  ttl: misspelt,
   scopes: z
     .array(z.string().max(64))
     .min(1)

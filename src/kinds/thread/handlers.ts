@@ -65,7 +65,8 @@ async function refuseForeign({ caller }: AgentCall, agent: Resource, { store }: 
 }
 
 function threadIdOf({ params: { threadId = "" } }: AgentCall): string {
-  if (!THREAD_ID.test(threadId)) throw invalidField("threadId", "must be 1 to 256 printable characters");
+  if (!THREAD_ID.test(threadId))
+    throw invalidField("threadId", "must be 1 to 256 printable characters, and not `.` or `..`");
   return threadId;
 }
 
