@@ -56,6 +56,24 @@ describe("two servers on one database", { skip: postgres.skip }, () => {
       assert.equal((await platform.call("GET", "/drives/shared")).body.metadata.uid, uid);
   });
 
+  test("two sandboxes whose host names would meet have two, made through both servers at the same moment", async () => {
+    assert.equal((await one().call("POST", "/workspaces", { body: { name: "evil-main" } })).status, 200);
+    const make = (platform: TestPlatform, workspace: string, name: string) =>
+      platform.call("POST", "/sandboxes", { workspace, body: { metadata: { name }, spec: {} } });
+    for (let round = 0; round < 5; round += 1) {
+      const made = await Promise.all([
+        make(one(), "main", `api${round}-evil`),
+        make(two(), "evil-main", `api${round}`),
+      ]);
+      const hosts = made.map(({ body }) => new URL(body.metadata.url).hostname);
+      assert.equal(new Set(hosts).size, 2, hosts.join(" "));
+      assert.ok(
+        hosts.some((host) => host.startsWith(`sbx-api${round}-evil-main.`)),
+        "the earlier one has the plain name",
+      );
+    }
+  });
+
   test("a watcher at one server hears of what the other does, and ends when the other revokes its key", async () => {
     const { body: key } = await two().call("POST", "/api_keys", { body: { name: "watcher" } });
     await using watcher = openEvents(one().url, watchChanges, { key: key.apiKey, query: { kinds: "vpc" } });

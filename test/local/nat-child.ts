@@ -126,6 +126,7 @@ async function look(): Promise<void> {
   const [opened = 0, turnedAway = 0] = await openMany(two);
   // The kernel counts to 64; connections that begin at the same moment may be one or two more.
   assert.ok(opened >= 60 && opened <= 70 && opened + turnedAway === 80, `${opened} connections at once`);
+  await lookFromOutside(address);
   await lookAtHalfOpen();
   await lookAtBandwidth(two);
   await lookAtSources(one);
@@ -136,6 +137,25 @@ async function look(): Promise<void> {
 async function openMany(from: Observed): Promise<number[]> {
   const many = `let open = 0, refused = 0; const told = () => { if (open + refused === 80) { console.log(open, refused); process.exit() } }; for (let n = 0; n < 80; n++) require("net").connect(7001, "203.0.113.2").on("connect", () => { open++; told() }).on("error", () => { refused++; told() })`;
   return (await run(from, `node -e '${many}'`)).output.trim().split(" ").map(Number);
+}
+
+/** A host of the network outside that sends packets for addresses of workloads to the machine gets no answer. */
+async function lookFromOutside(workload: string): Promise<void> {
+  ip(["route add 198.18.0.0/15 via 203.0.113.1"], pid);
+  const outside = (script: string): string => {
+    const enter = ["-t", String(pid), "-n", process.execPath, "-e", script];
+    return execFileSync("nsenter", enter, { encoding: "utf8" }).trim();
+  };
+  const dialled = (host: string, port: number): string =>
+    outside(
+      `const s = require("net").connect(${port}, "${host}"); const tell = (text) => { console.log(text); process.exit() }; s.on("connect", () => tell("open")).on("error", () => tell("shut")); setTimeout(() => tell("shut"), 3000)`,
+    );
+  assert.equal(dialled(workload, 7000), "shut", "a port of a workload");
+  assert.equal(dialled("198.18.0.1", 53), "shut", "the name server of workloads");
+  const ports = [...ruleset().matchAll(/dnat ip to [\d.]+:(\d+)/g)].map(([, port]) => Number(port));
+  assert.equal(ports.length, 2);
+  for (const port of ports) assert.equal(dialled("198.18.0.1", port), "shut", "the proxy of workloads");
+  ip(["route delete 198.18.0.0/15 via 203.0.113.1"], pid);
 }
 
 /** Connections that nobody answers fill a workload's own count, and not that of the next workload with its address. */

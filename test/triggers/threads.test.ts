@@ -120,7 +120,8 @@ for (const database of databases.aboveStore) {
       assert.equal((await append("x", said("x".repeat(1024 * 1024)))).status, 413);
       assert.equal((await append("x".repeat(257), said("x"))).status, 400);
       // Clients that follow the standard never send these paths.
-      for (const id of ["%2e", "%2e%2e", "%2E."]) assert.equal(await rawStatus(`/v0/agents/one/threads/${id}`), 400, id);
+      for (const id of ["%2e", "%2e%2e", "%2E."])
+        assert.equal(await rawStatus(`/v0/agents/one/threads/${id}`), 400, id);
     });
 
     /** The status of a GET whose path goes out as it is written. */

@@ -53,7 +53,7 @@ export function createS3Keys(deps: KeyDeps) {
       ...{ workspace, holder: { subject, subjectType, right } },
       opened: drive && access ? { drive, access } : null,
       async drives({ after, max }) {
-        const query = parseListQuery({ cursor: after, limit: max }, { limitMax: max });
+        const query = parseListQuery({ cursor: after, limit: max }, { limitDefault: max, limitMax: max });
         const { items, nextCursor } = await deps.store.resources.list(place, query);
         const opened = await Promise.all(items.map(accessTo));
         return { drives: items.filter((_, at) => opened[at] !== null), next: nextCursor };

@@ -299,7 +299,7 @@ test("a fingerprint that an older version recorded without ports holds until ano
   const runtime = { image: "i", memory: 512, ports: [{ target: 3000 }] };
   // The fingerprint of this sandbox before ports were a part of it.
   const deployed = "2:cffcfaea9a029aeb";
-  const stepsOf = (spec: Resource["spec"], state: object, generation = 2) =>
+  const stepsOf = (spec: Resource["spec"], state: Resource["state"], generation = 2) =>
     planSandbox(sandbox({ spec, generation, state }), observed({ wanted: fingerprint({ spec }, {}) }), NOW).steps.map(
       (step) => step.do,
     );

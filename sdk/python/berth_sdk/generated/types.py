@@ -468,12 +468,6 @@ class ApikeyInput(TypedDict):
     name: NotRequired[str]
     #: How long the key works: 30s, 15m, 24h, 30d, 1w, or a number of seconds, at most 10 years. Without it, until it is deleted.
     expires_in: NotRequired[Union[str, float]]
-    expiresIn: NotRequired[Any]
-    expiresAt: NotRequired[Any]
-    expires_at: NotRequired[Any]
-    expiration: NotRequired[Any]
-    expiry: NotRequired[Any]
-    ttl: NotRequired[Any]
     #: What the key may be used for; everything its owner may do when left out.
     scopes: NotRequired[List[str]]
     #: Where a request with this key goes that names no workspace; that of the key in use when left out.
@@ -2400,12 +2394,6 @@ class ServiceAccountKeyCreateBody(TypedDict):
     name: NotRequired[str]
     #: How long the key works: 30s, 15m, 24h, 30d, 1w, or a number of seconds, at most 10 years. Without it, until it is deleted.
     expires_in: NotRequired[Union[str, float]]
-    expiresIn: NotRequired[Any]
-    expiresAt: NotRequired[Any]
-    expires_at: NotRequired[Any]
-    expiration: NotRequired[Any]
-    expiry: NotRequired[Any]
-    ttl: NotRequired[Any]
     #: What the key may be used for; everything its owner may do when left out.
     scopes: NotRequired[List[str]]
     #: Also answer with S3 credentials, which end with the key. Default false.

@@ -702,12 +702,6 @@ export interface ApikeyInput {
   name?: string | undefined;
   /** How long the key works: 30s, 15m, 24h, 30d, 1w, or a number of seconds, at most 10 years. Without it, until it is deleted. */
   expires_in?: string | number | undefined;
-  expiresIn?: unknown | undefined;
-  expiresAt?: unknown | undefined;
-  expires_at?: unknown | undefined;
-  expiration?: unknown | undefined;
-  expiry?: unknown | undefined;
-  ttl?: unknown | undefined;
   /** What the key may be used for; everything its owner may do when left out. */
   scopes?: string[] | undefined;
   /** Where a request with this key goes that names no workspace; that of the key in use when left out. */
@@ -4684,12 +4678,6 @@ export interface ServiceAccountKeyCreateBody {
   name?: string | undefined;
   /** How long the key works: 30s, 15m, 24h, 30d, 1w, or a number of seconds, at most 10 years. Without it, until it is deleted. */
   expires_in?: string | number | undefined;
-  expiresIn?: unknown | undefined;
-  expiresAt?: unknown | undefined;
-  expires_at?: unknown | undefined;
-  expiration?: unknown | undefined;
-  expiry?: unknown | undefined;
-  ttl?: unknown | undefined;
   /** What the key may be used for; everything its owner may do when left out. */
   scopes?: string[] | undefined;
   /** Also answer with S3 credentials, which end with the key. Default false. */

@@ -159,7 +159,9 @@ export class NatFilter {
   #whole(led: Led | null, connectionsMax: number | null): string {
     const ruled = `iifname "${this.#bridge}" ip saddr != @free`;
     const [from, to] = [`iifname "${this.#bridge}"`, `oifname "${this.#bridge}"`];
-    const gateway = this.#block.gateway.ipv4;
+    const { ipv4: gateway, ipv6: gateway6 } = this.#block.gateway;
+    // The kernel takes packets for an address of the bridge on every interface.
+    const elsewhere = `iifname != { "lo", "${this.#bridge}" }`;
     const limit = (digit: 4 | 6, family: "ip" | "ip6"): string =>
       `${from} ct state new add @open${digit} { ${family} saddr ct count over ${connectionsMax} } reject with icmpx admin-prohibited`;
     const limits = connectionsMax === null ? [] : [limit(4, "ip"), limit(6, "ip6")];
@@ -219,6 +221,8 @@ table ${this.#table} {
   }
   chain input {
     type filter hook input priority filter - 10; policy accept;
+    ${elsewhere} ip daddr ${this.#block.network} drop
+    ${gateway6 === null ? "" : `${elsewhere} ip6 daddr ${gateway6} drop`}
     ${from} ip daddr ${gateway} udp dport 53 accept
     ${limits.join("\n    ")}
     ${from} ip daddr ${gateway} tcp dport 53 accept
