@@ -1,4 +1,4 @@
-/** The installation's own command line, in a process of its own, as who installed it runs it. */
+/** The installation's own command line, with the home and the variables of whoever installed it. */
 import { join } from "node:path";
 import { type Ended, runBerth, type Spawned, spawnBerth } from "../berth-process.ts";
 import { type Installation, strangersEnv } from "./installation.ts";
@@ -20,7 +20,7 @@ const optionsOf = (
   ...(input === undefined ? {} : { input }),
 });
 
-/** The credentials are those in the home folder. */
+/** The credentials are those in the home folder. Commands share a process; see `runBerth`. */
 export const commandOf =
   (installed: Installation) =>
   (args: readonly string[], options: CommandOptions = {}): Promise<Ended> =>

@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { isRunning, type ProcessNote, runningNotes } from "../../src/lib/process-note.ts";
 import { readUpgrade } from "../../src/operator/upgrade/record.ts";
 import { eventually } from "../sandboxd-harness.ts";
-import { commandOf, spawnCommand } from "./command.ts";
+import { spawnCommand } from "./command.ts";
 import { installation, type RunningInstallation, startTree } from "./installation.ts";
 import { workloadsSkip } from "./isolation.ts";
 import { startTraffic, type Traffic } from "./steady-traffic.ts";
@@ -45,7 +45,8 @@ function server(): ProcessNote {
 
 const tree = (...[version, changes]: [string, Parameters<typeof makeTree>[3]?]): string =>
   makeTree(base, join(folder, version), version, changes);
-const berth = (...args: string[]) => commandOf(installed)(args);
+/** A process each: the launcher chooses the version that runs. */
+const berth = (...args: string[]) => spawnCommand(installed, args).ended;
 const upgradeTo = (path: string) => berth("upgrade", "--to", path, ...PATIENT);
 
 function migrations(): number {
