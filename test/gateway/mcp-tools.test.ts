@@ -116,15 +116,18 @@ inBothLanes("callers see and call the tools that name them", async (start) => {
 /** A server that answers every POST with the same bytes and keeps what it was sent. */
 async function startLiar(answer: string, headers: Record<string, string>) {
   const heard: string[] = [];
+  const fields: string[] = [];
   const http = createServer(async (request, response) => {
     let text = "";
     for await (const chunk of request) text += chunk;
     heard.push(text);
+    fields.push(...Object.keys(request.headers));
     response.writeHead(200, headers).end(answer);
   });
   return {
     port: await listen(http),
     heard,
+    fields,
     async [Symbol.asyncDispose]() {
       http.close();
       http.closeAllConnections();
@@ -132,12 +135,20 @@ async function startLiar(answer: string, headers: Record<string, string>) {
   };
 }
 
-const LIST = '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"evil","inputSchema":{"type":"object"}}]}}';
+const LIST =
+  '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"evil","inputSchema":{"type":"object","properties":{}}}]}}';
+const NESTED = "[".repeat(100_000) + "]".repeat(100_000);
 const ALLOW_NONE: ToolRules = { pins: null, access: [{ callers: ["*"], allow: [] }] };
 
-const post = (gateway: TestGateway, body: string, headers: Record<string, string> = {}, path = "/mcp") =>
+const post = (
+  gateway: TestGateway,
+  body: string,
+  headers: Record<string, string> = {},
+  path = "/mcp",
+  method = "POST",
+) =>
   fetch(`${gateway.url}/ws/functions/srv${path}`, {
-    method: "POST",
+    method,
     body,
     headers: { authorization: "Bearer good", "content-type": "application/json", ...headers },
   });
@@ -157,16 +168,31 @@ for (const [how, answer, type] of [
   ["a stream that ends in the middle", `data: ${LIST}\n`, "text/event-stream"],
   ["a stream with lone carriage returns", `data: {}\r\rdata: ${LIST}\r\r\n\n`, "text/event-stream"],
   ["an encoded answer", LIST, "application/json; encoded"],
+  ["JSON after a byte order mark", `\uFEFF${LIST}`, "application/json"],
+  ["JSON with a number that only some clients know", LIST.replace("[", "[NaN,"), "application/json"],
+  ["a stream that calls itself something else", `data: ${LIST}\n\n`, "text/plain; a=text/event-stream"],
+  ["a stream after a byte order mark", `\uFEFFdata: ${LIST}\n\n`, "text/event-stream"],
+  [
+    "a stream with a number that only some clients know",
+    `data: ${LIST.replace("[", "[NaN,")}\n\n`,
+    "text/event-stream",
+  ],
+  ["a repeated member", LIST.replace("}]}", '}]},"result":{'), "application/json"],
+  ["a member in capitals", LIST.replace("tools", "Tools"), "application/json"],
+  ["a list that is nested too deeply", LIST.replace("{}", NESTED), "application/json"],
+  ["a stream with a list that is nested too deeply", `data: ${LIST.replace("{}", NESTED)}\n\n`, "text/event-stream"],
 ] as const)
   test(`no list escapes the gate in ${how}`, async () => {
     const coding: Record<string, string> = type.includes("encoded") ? { "content-encoding": "x-rot13" } : {};
     await using liar = await startLiar(answer, { "content-type": type, ...coding });
     const { gateway } = await startPinned(startTestGateway, liar.port, ALLOW_NONE);
     await using _gateway = gateway;
-    const text = await post(gateway, LISTING)
-      .then((response) => response.text())
-      .catch(() => "cut");
-    assert.doesNotMatch(text, /evil/);
+    const { said, body } = await post(gateway, LISTING)
+      .then(async (response) => ({ said: response.headers.get("content-type") ?? "", body: await response.text() }))
+      .catch(() => ({ said: "", body: "cut" }));
+    // Clients read no messages from text.
+    if (!said.startsWith("text/plain;") || said.includes("event-stream")) assert.doesNotMatch(body, /evil/);
+    assert.equal((await post(gateway, LISTING, {}, "/other")).status, 403, "the gateway lives");
   });
 
 test("what is checked is what the server gets", async () => {
@@ -188,8 +214,36 @@ test("what is checked is what the server gets", async () => {
   const batch = await post(gateway, `[${call('{"name":"good"}')},${call('{"name":"evil"}')}]`);
   assert.match(await batch.text(), /There is no tool/);
   assert.deepEqual(liar.heard, [], "nothing of this reached the server");
-  // A repeated member could be read in two ways; numbers keep all their digits.
-  await post(gateway, call('{"name":"evil","name":"good","arguments":{"n":12345678901234567890}}'));
-  assert.deepEqual(liar.heard, [call('{"name":"good","arguments":{"n":12345678901234567890}}')]);
+  for (const twice of [
+    '{"name":"evil","name":"good"}',
+    '{"name":"good","Name":"evil"}',
+    '{"n\\u0061me":"evil","name":"good"}',
+  ])
+    assert.match(String(await refusal(call(twice))), /a member twice/);
+  for (const method of ["PUT", "PATCH", "DELETE"]) {
+    const asked = await post(gateway, call('{"name":"evil"}'), {}, "/mcp", method);
+    assert.match(await asked.text(), /There is no tool/);
+  }
+  assert.deepEqual(liar.heard, [], "nothing of this reached the server");
+  // Numbers keep their digits, and millions of them do not stop the gateway.
+  const large = call(
+    `{"name":"good","arguments":{"n":12345678901234567890,"m":[${"0,".repeat(3_000_000)}0],"o":[{"a":1},{"a":2}]}}`,
+  );
+  await post(gateway, large);
+  assert.equal(liar.heard.join("") === large, true);
   assert.equal((await post(gateway, LISTING, {}, "/other")).status, 403);
+});
+
+test("the version that a server names writes no header of the platform's own requests", async () => {
+  const version = "2025-11-25\r\nX-Berth-Evil: 1";
+  const begun = { jsonrpc: "2.0", id: 0, result: { protocolVersion: version, capabilities: {} } };
+  await using liar = await startLiar(JSON.stringify(begun), { "content-type": "application/json" });
+  const { gateway } = await startPinned(startTestGateway, liar.port, {
+    pins: { ...NONE, mode: "deploy" },
+    access: null,
+  });
+  await using _gateway = gateway;
+  await (await post(gateway, LISTING)).text();
+  assert.equal(liar.heard.length > 0, true);
+  assert.equal(liar.fields.includes("x-berth-evil"), false);
 });

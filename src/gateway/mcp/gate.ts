@@ -40,7 +40,9 @@ export async function gate(
     ...{ rules, principal, name: workload.name },
     seen: (listed) => context.deps.toolsListed?.(workload, listed),
   });
-  if (body === null || down.method !== "POST") return { request: new GatedRequest(down, body, tools) };
+  // Not every server looks at the method before it reads the body.
+  if (body === null || (body.length === 0 && down.method !== "POST"))
+    return { request: new GatedRequest(down, body, tools) };
   const checked = check(tools, down, body);
   return "refused" in checked ? checked : { request: new GatedRequest(down, Buffer.from(checked.text), tools) };
 }

@@ -92,18 +92,29 @@ export class GatedRequest extends DressedRequest {
     if (this.#isBroken) return;
     const answer = this.#answer;
     this.#answer = null;
-    if (answer !== null) this.#send(answer);
+    try {
+      if (answer !== null) this.#send(answer);
+    } catch (error) {
+      if (!(error instanceof UncheckedAnswer)) throw error;
+      this.#break();
+      return;
+    }
     super.end(trailers);
   }
 
+  /** Clients read the body as its type says, so the type is that of what was checked. */
   #send({ status, reason, headers }: Answer): void {
     const bytes = Buffer.concat(this.#gathered);
-    const text = bytes.toString("utf8");
-    const checked = gatedText(this.#gate, text);
-    const sent = checked === text ? bytes : Buffer.from(checked);
-    const length = checked === text ? [] : ["Content-Length", String(sent.length)];
-    super.head(status, reason, length.length === 0 ? headers : [...without(headers, "content-length"), ...length]);
-    if (sent.length > 0) super.write(sent);
+    if (bytes.length === 0) {
+      super.head(status, reason, headers);
+      return;
+    }
+    const checked = gatedText(this.#gate, bytes.toString("utf8"));
+    const sent = checked === null ? bytes : Buffer.from(checked);
+    const type = checked === null ? "text/plain; charset=utf-8" : "application/json";
+    const kept = without(without(headers, "content-length"), "content-type");
+    super.head(status, reason, [...kept, "Content-Type", type, "Content-Length", String(sent.length)]);
+    super.write(sent);
   }
 
   /** The client must not take what it has for a whole answer, and the server need not go on. */

@@ -108,8 +108,10 @@ export async function openSession(
 ): Promise<Opened> {
   const begun = await post(member, { Accept: ACCEPT }, { jsonrpc: "2.0", id: 0, method: "initialize", params }, signal);
   const { protocolVersion, capabilities } = await answerIn(begun, 0);
-  if (typeof protocolVersion !== "string") throw new RpcError(RPC.internalError, "The server names no version.");
-  const session = { id: begun.field("mcp-session-id") ?? null, version: protocolVersion };
+  // The version is sent in a header, and the text comes from the server.
+  const version = HANDSHAKE_VERSIONS.find((known) => known === protocolVersion);
+  if (version === undefined) throw new RpcError(RPC.internalError, "The server names no known version.");
+  const session = { id: begun.field("mcp-session-id") ?? null, version };
   return { session, capabilities: isRecord(capabilities) ? capabilities : {} };
 }
 

@@ -1,9 +1,10 @@
 /**
- * The JSON-RPC messages of a request's body. The body is written anew, because servers read a repeated member
- * differently: what is checked must be what the server gets. Numbers keep their digits.
+ * The JSON-RPC messages of a request's body. What is checked must be what the server reads, so a body that servers read
+ * differently is refused.
  */
 import { RPC, RpcError, type RpcRequest } from "../../lib/mcp/wire.ts";
 import { isRecord } from "../../lib/untrusted-json.ts";
+import { hasOtherSpelling, hasRepeatedMember } from "./repeated-members.ts";
 
 export interface RpcBody {
   messages: RpcMessage[];
@@ -30,15 +31,11 @@ export function rpcBodyOf(body: Buffer): RpcBody {
   const messages: unknown[] = Array.isArray(parsed) ? parsed : [parsed];
   if (messages.length === 0 || messages.length > BATCH_MAX || !messages.every(isRecord))
     throw new RpcError(RPC.invalidRequest, `Send a message, or a list of 1 to ${BATCH_MAX} messages.`);
-  return { messages, isBatch, text: rewritten(text) };
+  if (messages.some(hasTwoReadings) || hasRepeatedMember(text))
+    throw new RpcError(RPC.invalidRequest, "The body has a member twice, or spelled in another way.");
+  return { messages, isBatch, text };
 }
 
-/** TypeScript does not know the members of JSON that keep the digits of a number. */
-const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
-
-export const rewritten = (text: string): string =>
-  JSON.stringify(
-    JSON.parse(text, (_key, value: unknown, context?: { source?: string }) =>
-      typeof value === "number" && context?.source !== undefined ? rawJSON(context.source) : value,
-    ),
-  );
+const hasTwoReadings = (message: Record<string, unknown>): boolean =>
+  hasOtherSpelling(message, ["id", "method", "params"]) ||
+  (isRecord(message.params) && hasOtherSpelling(message.params, ["name"]));

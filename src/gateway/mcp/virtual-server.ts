@@ -48,7 +48,7 @@ import {
 import { askMember, type MemberAnswer } from "./member-request.ts";
 import { MESSAGE_BYTES_MAX, type RpcMessage, rpcBodyOf } from "./rpc-body.ts";
 import { MCP_PATH, sessionGone } from "./session.ts";
-import { sessionFrom, sessionIdOf, type VirtualSession } from "./virtual-session.ts";
+import { isCarried, sessionFrom, sessionIdOf, type VirtualSession } from "./virtual-session.ts";
 import { behind, clientId, prefixed, serverId } from "./virtual-tools.ts";
 
 /** How long clients may keep the discovery answer, which changes with the function's record only. */
@@ -185,7 +185,7 @@ class VirtualExchange {
     let hasLogging = false;
     for (const [index, one] of opened.entries()) {
       const server = this.#servers[index];
-      if (one === null || server === undefined) continue;
+      if (one === null || server === undefined || !isCarried(server.name, one.session, this.#servers.length)) continue;
       session.set(server.name, one.session);
       hasLogging ||= one.capabilities.logging !== undefined;
     }

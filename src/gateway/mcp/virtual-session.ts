@@ -13,8 +13,15 @@ const ID_MAX_LENGTH = 8192;
 /** What a header may carry. */
 const PLAIN = /^[\x21-\x7e]{0,1024}$/;
 
+const rowTo = (name: string, { id, version }: MemberSession): string[] => [name, id ?? "", version];
+
+/** Whether the session of one of `count` servers fits beside those of the others: a server makes up its own id. */
+export const isCarried = (name: string, session: MemberSession, count: number): boolean =>
+  PLAIN.test(session.id ?? "") &&
+  JSON.stringify(rowTo(name, session)).length <= Math.floor((ID_MAX_LENGTH * 0.7) / count);
+
 export function sessionIdOf(session: VirtualSession): string {
-  const rows = [...session].map(([name, { id, version }]) => [name, id ?? "", version]);
+  const rows = [...session].map(([name, one]) => rowTo(name, one));
   return MARK + Buffer.from(JSON.stringify(rows)).toString("base64url");
 }
 
