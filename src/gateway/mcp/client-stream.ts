@@ -5,7 +5,9 @@ import { formatSseEvent } from "../../lib/network/sse.ts";
 
 export class ClientStream {
   readonly #down: Downstream;
-  #drained = Promise.withResolvers<void>();
+  /** Writers that wait for the client, of which there are several where servers share the stream; null = nobody waits. */
+  #waiting: PromiseWithResolvers<void> | null = null;
+  #isGone = false;
   bytesOut = 0;
 
   /** `gone` is called when the client disconnects. */
@@ -14,9 +16,10 @@ export class ClientStream {
     down.attach({
       onRequestBody() {},
       onRequestEnd() {},
-      onClientDrain: () => this.#drained.resolve(),
+      onClientDrain: () => this.#goOn(),
       onClientGone: () => {
-        this.#drained.resolve();
+        this.#isGone = true;
+        this.#goOn();
         gone();
       },
     });
@@ -28,15 +31,23 @@ export class ClientStream {
     this.#down.flush();
   }
 
+  /** Nothing is sent to a client that is gone, and nobody waits for it. */
   async write(message: unknown): Promise<void> {
+    if (this.#isGone) return;
     const event = Buffer.from(formatSseEvent(JSON.stringify(message), "message"));
     this.bytesOut += event.length;
-    this.#drained = Promise.withResolvers<void>();
     const takesMore = this.#down.write(event);
-    if (!this.#down.flush() || !takesMore) await this.#drained.promise;
+    if ((this.#down.flush() && takesMore) || this.#isGone) return;
+    this.#waiting ??= Promise.withResolvers<void>();
+    await this.#waiting.promise;
   }
 
   end(): void {
     this.#down.end([]);
+  }
+
+  #goOn(): void {
+    this.#waiting?.resolve();
+    this.#waiting = null;
   }
 }

@@ -6,8 +6,8 @@
 import { GatewayError } from "../../contract/gateway-errors.ts";
 import { isRecord } from "../../lib/untrusted-json.ts";
 import type { ClientCall } from "../client-call.ts";
+import { formFields } from "../forms/multipart-form.ts";
 import { editMembers, topLevelMembers } from "../json-members.ts";
-import { formFields } from "../multipart-form.ts";
 import { isAt } from "../plain-path.ts";
 
 const NEWLINE = 0x0a;

@@ -2,7 +2,7 @@
  * The parts of a multipart form. The gateway must find the fields that the provider will find, and readers of forms
  * differ in what they tolerate. So a form that could be read in two ways is refused: clients write none.
  */
-import { GatewayError } from "../contract/gateway-errors.ts";
+import { GatewayError } from "../../contract/gateway-errors.ts";
 
 export interface FormPart {
   /** Null for a part that is no field. */
