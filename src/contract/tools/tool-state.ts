@@ -34,6 +34,7 @@ const NAME_MAX_LENGTH = 128;
 const HASHES_MAX = 4;
 /** A person reads the beginning of a definition; the hash covers all of it. */
 const DEFINITION_KEPT_LENGTH = 4096;
+/** New tools that are written down, and definitions that are kept. */
 const WITHHELD_MAX = 64;
 
 const NONE: ToolState = { approved: {}, withheld: {}, pinned: null };
@@ -61,10 +62,13 @@ export function afterListing(state: ToolState, listed: readonly ListedTool[], no
     const { name, hash } = tool;
     const known = withheld.get(name);
     if (isApproved(state, tool)) changed = withheld.delete(name) || changed;
-    else if (known?.hash !== hash && (known !== undefined || withheld.size < WITHHELD_MAX)) {
-      withheld.set(name, { hash, definition: tool.definition.slice(0, DEFINITION_KEPT_LENGTH), since: nowMs });
-      changed = true;
-    }
+    if (isApproved(state, tool) || known?.hash === hash) continue;
+    // Clients could call a tool that is approved and not written down here, so it is, if need be without its definition.
+    const isShown = known === undefined ? withheld.size < WITHHELD_MAX : known.definition !== "";
+    if (!isShown && !Object.hasOwn(state.approved, name)) continue;
+    const definition = isShown ? tool.definition.slice(0, DEFINITION_KEPT_LENGTH) : "";
+    withheld.set(name, { hash, definition, since: nowMs });
+    changed = true;
   }
   return changed ? { ...state, withheld: Object.fromEntries(withheld) } : null;
 }
