@@ -18,6 +18,7 @@ import type { Start } from "./composition/start.ts";
 import { type Config, clientUrl } from "./config.ts";
 import type { Edge } from "./http/edge.ts";
 import { BEHAVIOURS } from "./kinds/behaviour.ts";
+import { DriveUses } from "./kinds/drive/drive-uses.ts";
 import { createFeed } from "./kinds/watch/feed.ts";
 import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
@@ -95,8 +96,9 @@ export async function startApp(options: AppOptions): Promise<App> {
       (req, res) => edge.manage(req, res),
       (operation, request) => directCall(operation, request),
     );
-    await startBackground(start, started, deps, inference.gateway);
-    const s3 = hasS3(config) ? await openS3(start, identity, deps, peers ? inference.gateway : null) : null;
+    const uses = new DriveUses(deps);
+    await startBackground(start, started, deps, uses, inference.gateway);
+    const s3 = hasS3(config) ? await openS3(start, identity, deps, uses, peers ? inference.gateway : null) : null;
     const { edge, directCall } = await startManagement(start, foundation, identity, platform, inference, peers, s3);
     if (options.requireMachine) await started.driver.opened();
     const listensAt = await edge.listen(options.port);

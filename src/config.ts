@@ -14,6 +14,7 @@ import { dockerSettings } from "./lib/schemas/docker-settings.ts";
 import { edgeSettings } from "./lib/schemas/edge-settings.ts";
 import { facadeSettings } from "./lib/schemas/facade-settings.ts";
 import { isolationSettings } from "./lib/schemas/isolation-settings.ts";
+import { objectStoreSettings } from "./lib/schemas/object-store-settings.ts";
 import { peerSettings } from "./lib/schemas/peer-settings.ts";
 import "./lib/schemas/plain-words.ts";
 import { BANDWIDTH_MIN_MBPS } from "./lib/network/egress/bandwidth.ts";
@@ -173,7 +174,8 @@ export const SETTINGS = {
   quotas: {
     env: "BERTH_QUOTAS",
     schema: quotas.default({}),
-    about: "How many resources of a kind a workspace may have, such as sandboxes=10,volumes=20.",
+    about:
+      "How many resources of a kind a workspace may have, such as sandboxes=10,volumes=20; drive_mb and drive_objects limit what its drives hold.",
   },
   features: {
     env: "BERTH_FEATURES",
@@ -244,6 +246,7 @@ export const SETTINGS = {
   ...kubeSettings,
   ...peerSettings,
   ...s3Settings,
+  ...objectStoreSettings,
   ...backupSettings,
   job_slots: {
     env: "BERTH_JOB_SLOTS",

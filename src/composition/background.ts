@@ -3,6 +3,7 @@ import { pruneAudit } from "../auth/audit-retention.ts";
 import { forgetEnded } from "../auth/rights/forget-ended.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { brandWords } from "../http/header-rules.ts";
+import type { DriveUses } from "../kinds/drive/drive-uses.ts";
 import { executionLine } from "../kinds/job/triggered.ts";
 import type { KindTask } from "../kinds/kind-task.ts";
 import type { Deps } from "../kinds/port.ts";
@@ -21,6 +22,7 @@ export async function startBackground(
   { config, clock, log, version, holder, stack }: Start,
   { driver }: StartedNode,
   deps: Deps,
+  uses: DriveUses,
   { replay, compose }: Gateway,
 ): Promise<void> {
   const { store, meter } = deps;
@@ -35,6 +37,7 @@ export async function startBackground(
       : [{ name: "prune-audit", everyMs: HOUR_MS, run: pruneAudit(store, clock, config.audit_days) }]),
     ...backupTasks({ config, store, clock, log, nodeId: deps.settings.nodeId }),
     ...s3UploadTasks(deps),
+    ...uses.tasks(),
     ...kindTasks(deps),
   ];
   await clearKilledBackups({ config, log });

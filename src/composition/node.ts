@@ -39,6 +39,7 @@ import { createDoors, openMachine, runningSince, storedMb } from "./machine.ts";
 import { registriesOf } from "./registries.ts";
 import { runningInstances } from "./running-instances.ts";
 import { logBounds, machineMemory } from "./settings.ts";
+import { openSharedBlobs } from "./shared-blobs.ts";
 import type { Start } from "./start.ts";
 import { unknownWorkspaces } from "./unknown-workspaces.ts";
 
@@ -123,10 +124,8 @@ export async function startNode(
       bytesMax: settings.imageBytesMax,
     }),
   );
-  const blobs = openBlobStore(
-    join(config.data, "blobs"),
-    store.database.dialect === "postgres" ? store.blobs : undefined,
-  );
+  const sharedBlobs = await openSharedBlobs(config, store);
+  const blobs = openBlobStore(join(config.data, "blobs"), sharedBlobs);
   const blobUploads = new BlobUploads({ blobs, clock, bytesMax: settings.imageBytesMax });
   let workloadsOnStop: OnStop = onStopOf(config);
   stack.defer(() => driver.stop(workloadsOnStop));
@@ -170,7 +169,7 @@ export async function startNode(
   return {
     ...{ driver, doors, nodeRegistry, metrics },
     node: {
-      ...{ driver, disk, logs, activity, meter, egress, puller, builder, blobs, blobUploads, authorities },
+      ...{ driver, disk, logs, activity, meter, egress, puller, builder, blobs, sharedBlobs, blobUploads, authorities },
     },
     onStop: (workloads) => {
       workloadsOnStop = workloads;

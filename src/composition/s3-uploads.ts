@@ -5,6 +5,7 @@ import { drive } from "../kinds/drive/kind.ts";
 import type { KindTask } from "../kinds/kind-task.ts";
 import type { Deps } from "../kinds/port.ts";
 import { HOUR_MS } from "../lib/time/clock.ts";
+import { NO_METER } from "../s3/files/use-meter.ts";
 
 const PAGE = 500;
 
@@ -30,7 +31,8 @@ export async function endOldUploads({ store, driver, nodes, clock }: UploadDeps,
       const uploads = folders && join(folders.work, "uploads");
       if (uploads === null || !existsSync(uploads)) continue;
       const { PartUploads } = await import("../s3/files/part-uploads.ts"); // lazy: few servers have the door
-      await new PartUploads(uploads, clock).endOld();
+      // The next count of the drive finds that the parts are gone.
+      await new PartUploads(uploads, { clock, meter: NO_METER }).endOld();
     }
     after = page.at(-1)?.uid ?? "";
     if (page.length < PAGE) return;

@@ -12,6 +12,7 @@ import { clientOf, isFromServer } from "../http/peer-field.ts";
 import { hostName } from "../http/route.ts";
 import { openDefaultCertificate } from "../http/tls/default-certificate.ts";
 import { asHttp, asNode } from "../http/tls/tls-server.ts";
+import type { DriveUses } from "../kinds/drive/drive-uses.ts";
 import { type DriveAccess, normalized } from "../kinds/drive/permissions.ts";
 import { createS3Keys } from "../kinds/drive/s3-keys.ts";
 import { createS3Sessions } from "../kinds/drive/s3-sessions.ts";
@@ -22,6 +23,7 @@ import { clientAddress } from "../lib/network/proxies.ts";
 import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
 import { need } from "../node/capabilities/need.ts";
 import type { DriveBucket } from "../s3/call.ts";
+import { NO_METER } from "../s3/files/use-meter.ts";
 import { wrongToken } from "../s3/operations/lists.ts";
 import { createS3Handler, type OpenedDrive } from "../s3/s3-handler.ts";
 import { IDLE_MS, openS3Listener, type S3Handler } from "../s3/s3-listener.ts";
@@ -43,6 +45,7 @@ export function createS3Door(
   start: Start,
   { makerOf, authenticator }: Identity,
   deps: Deps,
+  uses: DriveUses,
   peers: Pick<Gateway, "handOn"> | null,
 ): S3Door {
   const { config, settings } = start;
@@ -74,6 +77,7 @@ export function createS3Door(
     },
     hosts: [...(domainHost === null ? [] : [domainHost]), `${S3_LABEL}.${LOOPBACK_DOMAIN}`],
     region: () => settings.region,
+    meterOf: async (workspace) => (await uses.of(workspace)) ?? NO_METER,
     shortage: () => deps.disk.shortage(),
     async sessionOf(accessKeyId, token, bucket) {
       const session = await (token === null

@@ -6,6 +6,7 @@ import { type Config, ConfigError, isLoopback, originOf } from "../config.ts";
 import type { Settings } from "../kinds/port.ts";
 import { quotasByKind } from "../kinds/quota/quotas.ts";
 import { parseOperatorNetwork } from "../lib/network/egress/operator-networks.ts";
+import { driveQuotaOf } from "../lib/schemas/drive-quota.ts";
 import { DAY_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { createPriceBook, type PriceBook, parsePriceFile } from "../metering/price-book.ts";
 import { createModelPriceBook, type ModelPriceBook, parsePriceTable } from "../models/price-book.ts";
@@ -39,6 +40,7 @@ export const settingsOf = (config: Config, version: string): Omit<Settings, "nod
   ownCertificate: config.tls_cert !== undefined,
   publicIps: config.public_ips,
   quotas: quotasByKind(config.quotas),
+  driveQuota: driveQuotaOf(config.quotas),
   privateCallbacks: config.private_callbacks,
   features: config.features,
   usageEventsDays: config.usage_events_days,

@@ -18,11 +18,12 @@ import type { Activity } from "../lib/activity.ts";
 import type { DiskWatch } from "../lib/disk/disk-watch.ts";
 import type { OperatorNetwork } from "../lib/network/egress/operator-networks.ts";
 import type { Outbound } from "../lib/network/outbound-http.ts";
+import type { DriveQuota } from "../lib/schemas/drive-quota.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { EgressMeter } from "../metering/egress-meter.ts";
 import type { Meter } from "../metering/meter.ts";
 import type { PriceBook } from "../metering/price-book.ts";
-import type { Blob, BlobStore } from "../node/blobs/blob-store.ts";
+import type { Blob, BlobStore, SharedBlobs } from "../node/blobs/blob-store.ts";
 import type { Builder } from "../node/builds/builder.ts";
 import type { Driver } from "../node/driver.ts";
 import type { BlobUploads } from "../node/images/blob-uploads.ts";
@@ -79,6 +80,8 @@ export interface Settings {
   publicIps: readonly string[];
   /** Resources per workspace, by kind. A kind that is not listed has no limit. */
   quotas: Readonly<Record<string, number>>;
+  /** What all drives of a workspace may hold together. */
+  driveQuota: DriveQuota;
   /** Whether callback URLs may have private addresses. */
   privateCallbacks: boolean;
   /** Feature flags that the operator switched on. */
@@ -205,6 +208,8 @@ export interface Node {
   disk: DiskWatch;
   /** Archives that clients uploaded. */
   blobs: BlobStore;
+  /** Where servers share these files; undefined where no other server needs them. */
+  sharedBlobs: SharedBlobs | undefined;
   /** Pulls images of registries. */
   puller: Puller;
   /** Blobs that clients push. */

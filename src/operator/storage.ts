@@ -7,7 +7,9 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type Config, driverDir } from "../config.ts";
 import { bytesText } from "../lib/bytes-text.ts";
+import type { Use as DriveUse } from "../lib/disk/folder-use.ts";
 import { printable } from "../lib/printable.ts";
+import { type DriveQuota, driveQuotaOf, isLimited } from "../lib/schemas/drive-quota.ts";
 import { openPostgresSnapshot, openSqliteSnapshot } from "../store/backup/snapshot.ts";
 import { SQLITE_FILE } from "../store/store.ts";
 
@@ -23,6 +25,8 @@ export interface Report {
   /** Largest first. */
   uses: Use[];
   orphans: { path: string; bytes: number }[];
+  /** What the drives of workspaces hold by the last count; empty where drives have no quota. */
+  driveUses: ({ workspace: string } & DriveUse)[];
 }
 
 interface Named {
@@ -81,17 +85,24 @@ export async function measureStorage(config: Config): Promise<Report> {
     if (existsSync(folder)) add(basename(folder), PLATFORM, await sizeOf(folder));
   if (!config.database_url) add("database", PLATFORM, sqliteBytes(join(config.data, SQLITE_FILE)));
   const bySize = (a: { bytes: number }, b: { bytes: number }): number => b.bytes - a.bytes;
-  return { uses: [...uses.values()].sort(bySize), orphans: orphans.sort(bySize) };
+  const driveUses = isLimited(driveQuotaOf(config.quotas))
+    ? [...records.driveUses].map(([workspace, use]) => ({ workspace, ...use })).sort(bySize)
+    : [];
+  return { uses: [...uses.values()].sort(bySize), orphans: orphans.sort(bySize), driveUses };
 }
 
 /** Returns the lines to show to the operator. */
-export function storageLines({ uses, orphans }: Report, { driver, data }: Pick<Config, "driver" | "data">): string[] {
+export function storageLines(
+  { uses, orphans, driveUses }: Report,
+  { driver, data, quotas }: Pick<Config, "driver" | "data" | "quotas">,
+): string[] {
   const row = (kind: string, workspace: string, count: string, size: string): string =>
     `${kind.padEnd(16)} ${workspace.padEnd(24)} ${count.padStart(7)} ${size.padStart(10)}`;
   return [
     row("KIND", "WORKSPACE", "COUNT", "SIZE"),
     ...uses.map(({ kind, workspace, count, bytes }) => row(kind, workspace, String(count), bytesText(bytes))),
     "",
+    ...driveUses.map((use) => driveLine(use, driveQuotaOf(quotas))),
     ...(orphans.length === 0
       ? ["Every volume and drive has a record."]
       : [
@@ -104,17 +115,26 @@ export function storageLines({ uses, orphans }: Report, { driver, data }: Pick<C
   ];
 }
 
+function driveLine({ workspace, bytes, objects }: Report["driveUses"][number], quota: DriveQuota): string {
+  const held = quota.bytes === null ? bytesText(bytes) : `${bytesText(bytes)} of ${bytesText(quota.bytes)}`;
+  const number = quota.objects === null ? String(objects) : `${objects} of ${quota.objects}`;
+  return `Drives of ${workspace} hold ${held} in ${number} objects.`;
+}
+
 /** With its log of writes. */
 const sqliteBytes = (file: string): number =>
   ["", "-wal", "-shm"].reduce((sum, end) => sum + (statSync(file + end, { throwIfNoEntry: false })?.size ?? 0), 0);
 
 interface Records {
+  /** By workspace. */
+  driveUses: Map<string, DriveUse>;
   ownerOf(family: Family, path: string): Named | null;
 }
 
 async function readRecords({ data, database_url }: Config): Promise<Records> {
   const byUid = new Map<string, Named>();
   const byName = new Map<string, Named>();
+  const driveUses = new Map<string, DriveUse>();
   const snapshot = database_url
     ? await openPostgresSnapshot(database_url)
     : openSqliteSnapshot(join(data, SQLITE_FILE));
@@ -125,13 +145,22 @@ async function readRecords({ data, database_url }: Config): Promise<Records> {
         const named = { workspace, kind };
         byUid.set(uid, named);
         byName.set(`${kind} ${name}`, named);
-        const { copies = [] } = JSON.parse(state) as { copies?: { uid: string }[] };
+        const {
+          copies = [],
+          usedBytes = 0,
+          usedObjects = 0,
+        } = JSON.parse(state) as { copies?: { uid: string }[]; usedBytes?: number; usedObjects?: number };
+        if (kind === "drive") {
+          const { bytes, objects } = driveUses.get(workspace) ?? { bytes: 0, objects: 0 };
+          driveUses.set(workspace, { bytes: bytes + usedBytes, objects: objects + usedObjects });
+        }
         for (const copy of copies) byUid.set(copy.uid, named);
       }
   } finally {
     await snapshot.close();
   }
   return {
+    driveUses,
     ownerOf({ kind, namedBy }, path) {
       const id = basename(path);
       if (namedBy === "name") return byName.get(`${kind} ${id}`) ?? null;

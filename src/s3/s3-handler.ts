@@ -10,6 +10,7 @@ import { randomWord } from "../lib/ids.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { Access, Answer, BucketLister, DriveBucket, S3Call } from "./call.ts";
 import { type DriveFolders, DriveObjects } from "./files/drive-objects.ts";
+import type { UseMeter } from "./files/use-meter.ts";
 import { createListTurns } from "./list-turns.ts";
 import { operationOf } from "./operations/index.ts";
 import { presentedIn } from "./signature/credentials.ts";
@@ -83,6 +84,8 @@ export interface S3Deps {
   handOn(req: IncomingMessage, res: ServerResponse, node: string | null, isWaiting: boolean): boolean;
   /** Folders of a drive; throws where this server cannot reach them. */
   foldersOf(opened: Pick<OpenedDrive, "drive" | "node">): Promise<DriveFolders>;
+  /** Counts what the drives of a workspace hold. */
+  meterOf(workspace: string): Promise<UseMeter>;
   /** Why nothing can be written now; null when there is room. */
   shortage(): string | null;
   region(): string;
@@ -104,11 +107,13 @@ export function createS3Handler(deps: S3Deps) {
     if (shortage !== null) throw new S3Error("InsufficientStorage", shortage);
   };
 
-  const objectsOf = (opened: OpenedDrive): Promise<DriveObjects> => {
+  const openObjects = async (opened: OpenedDrive, workspace: string): Promise<DriveObjects> => {
+    const [folders, meter] = [await deps.foldersOf(opened), await deps.meterOf(workspace)];
+    return DriveObjects.open(folders, { clock: deps.clock, requireRoom, meter });
+  };
+  const objectsOf = (opened: OpenedDrive, workspace: string): Promise<DriveObjects> => {
     const { drive } = opened;
-    const known =
-      drives.get(drive) ??
-      deps.foldersOf(opened).then((folders) => DriveObjects.open(folders, { clock: deps.clock, requireRoom }));
+    const known = drives.get(drive) ?? openObjects(opened, workspace);
     drives.set(drive, known);
     known.catch(() => drives.delete(drive));
     return known;
@@ -197,7 +202,7 @@ export function createS3Handler(deps: S3Deps) {
       if (operation.isWrite && req.method !== "DELETE") requireRoom();
       const call: S3Call = {
         ...{ request, bucket, access },
-        objects: await objectsOf(opened),
+        objects: await objectsOf(opened, session.workspace),
         region: deps.region(),
         clock: deps.clock,
         turn: turnOf(session.workspace, res),

@@ -2,6 +2,7 @@
  * Files that every server of one database needs, in chunks. A file is named by the hash of its content, so writing it
  * twice changes nothing, and it is there only when its last chunk is.
  */
+import { inChunks } from "../lib/in-chunks.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { Database } from "./database/database.ts";
 
@@ -57,7 +58,7 @@ export function createBlobs({ database, clock }: { database: Database; clock: Cl
       for (;;) {
         let chunks = 0;
         await begin(digest);
-        for await (const bytes of inChunks(content())) {
+        for await (const bytes of inChunks(content(), CHUNK_BYTES)) {
           await writeChunk(digest, chunks, bytes);
           chunks += 1;
         }
@@ -106,21 +107,4 @@ export function createBlobs({ database, clock }: { database: Database; clock: Cl
         if (numDeletedRows > 0n) await queries.deleteFrom("blob_chunks").where("digest", "=", digest).execute();
       }),
   };
-}
-
-/** The same bytes in pieces of CHUNK_BYTES; the last one is shorter. */
-async function* inChunks(content: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
-  let parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of content) {
-    parts.push(part);
-    bytes += part.length;
-    while (bytes >= CHUNK_BYTES) {
-      const whole = Buffer.concat(parts, bytes);
-      yield whole.subarray(0, CHUNK_BYTES);
-      parts = [whole.subarray(CHUNK_BYTES)];
-      bytes -= CHUNK_BYTES;
-    }
-  }
-  if (bytes > 0) yield Buffer.concat(parts, bytes);
 }

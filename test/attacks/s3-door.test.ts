@@ -12,6 +12,7 @@ import { FailedTries } from "../../src/lib/failed-tries.ts";
 import { DAY_MS, MINUTE_MS } from "../../src/lib/time/clock.ts";
 import { DriveObjects } from "../../src/s3/files/drive-objects.ts";
 import { listPage } from "../../src/s3/files/listing.ts";
+import { NO_METER } from "../../src/s3/files/use-meter.ts";
 import { createListTurns } from "../../src/s3/list-turns.ts";
 import type { S3Deps } from "../../src/s3/s3-handler.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
@@ -120,7 +121,11 @@ describe("attacks on the S3 door", () => {
   test("the walk of a list stops at the signal", async (t) => {
     const folders = foldersFor(t);
     for (let index = 0; index < 50; index += 1) writeFileSync(join(folders.files, `f${index}`), "");
-    const objects = await DriveObjects.open(folders, { clock: { now: () => 0 }, requireRoom: () => {} });
+    const objects = await DriveObjects.open(folders, {
+      clock: { now: () => 0 },
+      requireRoom: () => {},
+      meter: NO_METER,
+    });
     const left = new AbortController();
     const query = { prefix: "", delimiter: "", after: "", max: 1000, floor: [], signal: left.signal };
     assert.equal((await listPage(objects, query)).entries.length, 50);

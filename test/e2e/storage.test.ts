@@ -44,4 +44,14 @@ test("storage shows whose files take space and which no record names, and remove
   assert.match(lines, /No record names these/);
   assert.doesNotMatch(lines, /nobody\nat all/, "a name is shown on one line");
   assert.deepEqual(readdirSync(join(dataDir, "runtime", "drives")), ["of nobody\nat all"]);
+
+  const drive = await platform.call("POST", "/drives", { body: { metadata: { name: "shared" }, spec: {} } });
+  await platform.app.store.resources.update(workspace, drive.body.metadata.uid, ({ state }) => ({
+    state: { ...state, usedBytes: 3 * 1024 * 1024, usedObjects: 2 },
+  }));
+  const limited = loadConfig({ flags: { data: dataDir, quotas: "drive_mb=8,drive_objects=100" }, env: {} });
+  assert.match(
+    storageLines(await measureStorage(limited), limited).join("\n"),
+    new RegExp(`^Drives of ${workspace} hold 3(\\.0)? MB of 8(\\.0)? MB in 2 of 100 objects\\.$`, "m"),
+  );
 });

@@ -1,6 +1,7 @@
 /** The S3 door alone, over two folders, for one drive whose secret everybody knows. */
 import { createServer } from "node:http";
 import { FailedTries } from "../../src/lib/failed-tries.ts";
+import { NO_METER } from "../../src/s3/files/use-meter.ts";
 import { createS3Handler, type S3Deps, type S3Session } from "../../src/s3/s3-handler.ts";
 import { openS3Listener, type S3Listener } from "../../src/s3/s3-listener.ts";
 import type { S3Keys } from "./bucket.ts";
@@ -34,6 +35,7 @@ export function openBareDoor(
     audit: async () => {},
     handOn: () => false,
     foldersOf: async () => ({ files, work }),
+    meterOf: async () => NO_METER,
     shortage: () => null,
     region: () => "local",
     hosts: [],

@@ -20,10 +20,19 @@ export const drive = defineKind({
     permissions: z.array(permission).max(3).optional(),
     infrastructureId: z.string().optional(),
   }),
-  state: z.object({ s3Url: z.string().optional() }),
+  state: z.object({
+    s3Url: z.string().optional(),
+    usedBytes: z.int().optional().describe("What its files hold, counted every few minutes where drives have a quota."),
+    usedObjects: z.int().optional().describe("Its files, links and empty folders, counted like usedBytes."),
+  }),
   readOnlySpec: ["infrastructureId"],
   immutable: ["spec.region", "spec.size"],
-  withoutEffect: [{ path: "size", why: "a drive grows as its files need it, and nothing limits it" }],
+  withoutEffect: [
+    {
+      path: "size",
+      why: "a drive grows as its files need it; the quota of the workspace limits all of its drives together",
+    },
+  ],
   initialStatus: "DEPLOYED",
   paged: true,
   byExternalId: true,

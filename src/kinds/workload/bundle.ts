@@ -134,18 +134,21 @@ export function neededByCode(resource: Resource): string[] {
 export const sourcesOfCode = (resource: Resource): string[] =>
   Object.values(stateOf(resource).revisions ?? {}).flatMap(({ source }) => (source ? [source] : []));
 
-/** Removes archives from the database that no resource names. */
+/** Removes archives that no resource names from where servers share them. */
 export async function sweepSharedBlobs(
   needs: Readonly<Record<string, (resource: Resource) => string[]>>,
-  { store, clock }: Pick<Deps, "store" | "clock">,
+  { store, clock, sharedBlobs = store.blobs }: Pick<Deps, "store" | "clock" | "sharedBlobs">,
   signal: AbortSignal,
 ): Promise<void> {
-  const old = (await store.blobs.list()).filter(({ writtenMs }) => writtenMs + UNUSED_MS < clock.now());
-  if (old.length === 0) return;
-  const used = await neededNow(needs, store);
-  for (const { digest, writtenMs } of old) {
-    signal.throwIfAborted();
-    if (!used.has(digest)) await store.blobs.remove(digest, writtenMs);
+  // The database may have some from before the operator named a bucket.
+  for (const shared of new Set([store.blobs, sharedBlobs])) {
+    const old = (await shared.list()).filter(({ writtenMs }) => writtenMs + UNUSED_MS < clock.now());
+    if (old.length === 0) continue;
+    const used = await neededNow(needs, store);
+    for (const { digest, writtenMs } of old) {
+      signal.throwIfAborted();
+      if (!used.has(digest)) await shared.remove(digest, writtenMs);
+    }
   }
 }
 

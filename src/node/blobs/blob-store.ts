@@ -44,6 +44,10 @@ export interface BlobStore {
 export interface SharedBlobs {
   write(digest: string, content: () => AsyncIterable<Buffer>): Promise<void>;
   read(digest: string): Promise<AsyncIterable<Buffer> | null>;
+  /** Unfinished files too. */
+  list(): Promise<{ digest: string; writtenMs: number }[]>;
+  /** Does nothing when the file was written again after `writtenMs`. */
+  remove(digest: string, writtenMs: number): Promise<void>;
 }
 
 /** Free space left for the database on the same disk. */

@@ -1,5 +1,5 @@
 /**
- * A client of one bucket, with the five requests that a backup needs. Bodies are held in memory: callers send chunks.
+ * A client of one bucket, with the requests that backups and shared files need. Bodies are held in memory: callers send chunks.
  * A request that fails by the network or with a status of 500 and above is sent again; every one of them may be.
  */
 import { setTimeout as pause } from "node:timers/promises";
@@ -25,6 +25,11 @@ export interface S3ClientOptions {
   secretAccessKey: string;
   sessionToken: string | undefined;
   answerBytesMax: number;
+}
+
+export interface S3Entry {
+  key: string;
+  modifiedMs: number;
 }
 
 export type S3Client = ReturnType<typeof openS3Client>;
@@ -89,12 +94,15 @@ export function openS3Client(options: S3ClientOptions) {
       return answer.body;
     },
     async *list(prefix: string): AsyncGenerator<string> {
+      for await (const { key } of this.entries(prefix)) yield key;
+    },
+    async *entries(prefix: string): AsyncGenerator<S3Entry> {
       for (let token: string | undefined; ; ) {
         const next: [string, string][] = token === undefined ? [] : [["continuation-token", token]];
         const answer = await ask({ method: "GET", key: "", query: [["list-type", "2"], ["prefix", prefix], ...next] });
         refuse(answer, "the list of objects");
         const page = pageIn(answer.body);
-        yield* page.keys;
+        yield* page.entries;
         token = page.next;
         if (token === undefined) return;
       }
@@ -121,11 +129,14 @@ function textOf({ body }: Answer): string {
   }
 }
 
-function pageIn(body: Buffer): { keys: string[]; next: string | undefined } {
+function pageIn(body: Buffer): { entries: S3Entry[]; next: string | undefined } {
   const page = readXml(body.toString("utf8"));
-  const keys = childrenOf(page, "Contents").map((each) => memberOf(each, "Key") ?? "");
+  const entries = childrenOf(page, "Contents").map((each) => ({
+    key: memberOf(each, "Key") ?? "",
+    modifiedMs: Date.parse(memberOf(each, "LastModified") ?? ""),
+  }));
   const isCut = memberOf(page, "IsTruncated") === "true";
-  return { keys, next: isCut ? memberOf(page, "NextContinuationToken") : undefined };
+  return { entries, next: isCut ? memberOf(page, "NextContinuationToken") : undefined };
 }
 
 async function once(options: S3ClientOptions, { method, key, query = [], headers = {}, body }: Ask): Promise<Answer> {

@@ -9,7 +9,8 @@ import { codeOf, type Folder, folderAt, folderMadeAt, orNull } from "./folder.ts
 import { type KeyPath, pathOfKey } from "./keys.ts";
 import { PartUploads, type Upload } from "./part-uploads.ts";
 import { type ObjectRecord, Records } from "./records.ts";
-import { type RequireRoom, StagedFile } from "./staged-file.ts";
+import { StagedFile, type StagingDeps } from "./staged-file.ts";
+import { requireQuota } from "./use-meter.ts";
 
 export interface DriveFolders {
   /** The drive's files, which workloads see. */
@@ -42,9 +43,8 @@ const TRIES = 8;
 const FILE_MODE = 0o644;
 const IMPLIED: ObjectRecord = { etag: "", headers: {}, metadata: {}, tags: {}, checksum: null, isImplied: true };
 
-export interface DriveObjectsDeps {
+export interface DriveObjectsDeps extends StagingDeps {
   clock: Clock;
-  requireRoom: RequireRoom;
 }
 
 export class DriveObjects {
@@ -52,16 +52,14 @@ export class DriveObjects {
   readonly staging: string;
   readonly uploads: PartUploads;
   readonly #records: Records;
-  readonly #clock: Clock;
-  readonly #requireRoom: RequireRoom;
+  readonly #deps: DriveObjectsDeps;
   readonly #turns = new Map<string, Promise<unknown>>();
 
-  private constructor(folders: DriveFolders, { clock, requireRoom }: DriveObjectsDeps) {
+  private constructor(folders: DriveFolders, deps: DriveObjectsDeps) {
     this.folders = folders;
-    this.#clock = clock;
-    this.#requireRoom = requireRoom;
+    this.#deps = deps;
     this.staging = join(folders.work, "staged");
-    this.uploads = new PartUploads(join(folders.work, "uploads"), clock);
+    this.uploads = new PartUploads(join(folders.work, "uploads"), deps);
     this.#records = new Records(join(folders.work, "records"));
   }
 
@@ -75,12 +73,13 @@ export class DriveObjects {
     return objects;
   }
 
-  stage(): Promise<StagedFile> {
-    return StagedFile.create(this.staging, this.#requireRoom);
+  /** `bytes` count against the quota from now on; 0 for bytes that count already, as those of parts do. */
+  stage(bytes: number): Promise<StagedFile> {
+    return StagedFile.create(this.staging, bytes, this.#deps);
   }
 
-  stagePart(upload: Upload): Promise<StagedFile> {
-    return StagedFile.create(this.uploads.folderOf(upload), this.#requireRoom);
+  stagePart(upload: Upload, bytes: number): Promise<StagedFile> {
+    return StagedFile.create(this.uploads.folderOf(upload), bytes, this.#deps);
   }
 
   async head(key: string): Promise<StoredObject | null> {
@@ -131,12 +130,15 @@ export class DriveObjects {
         options.check(there?.isFile() ? await this.describe(key, there) : null);
         const owner = there?.isFile() ? there : await folder.stat();
         const mode = there?.isFile() ? Number(there.mode) & 0o777 : FILE_MODE;
-        const stat = await staged.settle({ owner, mode }, this.#clock.now());
-        await this.#records.write(stat, options.record);
+        const stat = await staged.settle({ owner, mode }, this.#deps.clock.now());
+        const newObjects = there ? 0 : 1;
+        requireQuota(this.#deps.meter, 0, newObjects);
         try {
+          await this.#records.write(stat, options.record);
           if (options.isNew) await link(staged.path, folder.at(path.name));
           else await rename(staged.path, folder.at(path.name));
         } catch (error) {
+          this.#deps.meter.add(0, -newObjects);
           await this.#records.remove(stat);
           if (codeOf(error) === "ENOENT" && tries < TRIES) continue;
           if (codeOf(error) === "EEXIST") throw exists();
@@ -144,6 +146,7 @@ export class DriveObjects {
           throw error;
         }
         if (!options.isNew) staged.kept();
+        staged.stored(Number(stat.size) - (there ? freedBytes(there) : 0));
         await folder.sync();
         if (there?.isFile() && there.nlink === 1n) await this.#records.remove(there);
         return this.describe(key, stat);
@@ -155,7 +158,9 @@ export class DriveObjects {
   async putFolder(key: string, { record, check }: Omit<WriteOptions, "isNew">): Promise<StoredObject> {
     const path = pathOfKey(key);
     return this.#inTurn(key, async () => {
-      check(await this.head(key));
+      const there = await this.head(key);
+      check(there);
+      if (!there) requireQuota(this.#deps.meter, 0, 1);
       await using folder = await this.#folderMade([...path.parents, path.name]);
       if (!folder) throw inTheWay(key, "a file");
       const stat = await folder.stat();
@@ -190,8 +195,10 @@ export class DriveObjects {
       if (path.isFolder) {
         await this.#records.remove(stat);
         await removeEmpty(folder, path.name);
+        this.#deps.meter.add(0, -1);
       } else {
         await orNull(unlink(folder.at(path.name)));
+        this.#deps.meter.add(-freedBytes(stat), -1);
         if (stat.nlink === 1n) await this.#records.remove(stat);
       }
       await folder.sync();
@@ -245,6 +252,12 @@ async function removeEmpty(folder: Folder, name: string): Promise<void> {
     if (!["ENOTEMPTY", "EEXIST", "ENOENT", "ENOTDIR", "EBUSY"].includes(codeOf(error))) throw error;
   }
 }
+
+const BLOCK_BYTES = 512;
+
+/** What the quota gets back when this name goes: for a file with holes, which a workload may make, the space it takes. */
+const freedBytes = (stat: BigIntStats): number =>
+  stat.isFile() && stat.nlink === 1n ? Math.min(Number(stat.size), Number(stat.blocks) * BLOCK_BYTES) : 0;
 
 /** A file without a record has an ETag in the form of an object in parts: clients take no other for an MD5. */
 const etagOfFile = ({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string =>

@@ -11,6 +11,7 @@ import { S3Error } from "../wire/s3-error.ts";
 import { Folder, orNull } from "./folder.ts";
 import type { ObjectRecord } from "./records.ts";
 import type { StagedFile } from "./staged-file.ts";
+import type { UseMeter } from "./use-meter.ts";
 
 export interface Upload {
   id: string;
@@ -48,14 +49,15 @@ const READ_AT_ONCE = 32;
 
 export class PartUploads {
   readonly #dir: string;
-
   readonly #clock: Clock;
+  readonly #meter: UseMeter;
   /** Uploads that are being begun, and are in no list yet. */
   #beginning = 0;
 
-  constructor(dir: string, clock: Clock) {
+  constructor(dir: string, { clock, meter }: { clock: Clock; meter: UseMeter }) {
     this.#dir = dir;
     this.#clock = clock;
+    this.#meter = meter;
   }
 
   async begin(upload: Omit<Upload, "id" | "startedMs">): Promise<Upload> {
@@ -131,6 +133,7 @@ export class PartUploads {
       throw (error as NodeJS.ErrnoException).code === "ENOENT" ? noSuchUpload(id) : error;
     }
     staged.kept();
+    staged.stored(part.bytes - (before?.bytes ?? 0));
     if (before && before.file !== file) await rm(join(dir, before.file), { force: true });
   }
 
@@ -160,9 +163,11 @@ export class PartUploads {
   }
 
   async end({ id }: Upload): Promise<void> {
+    const bytes = (await this.#notes(id)).reduce((sum, part) => sum + part.bytes, 0);
     // Without its first file the folder is no upload any more, whatever happens to the rest.
     await rm(join(this.#dir, id, UPLOAD), { force: true });
     await rm(join(this.#dir, id), { recursive: true, force: true });
+    this.#meter.add(-bytes, 0);
   }
 
   /** Removes what an earlier server left: ended uploads, files that no note names, and uploads that are too old. */

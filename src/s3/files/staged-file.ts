@@ -5,6 +5,7 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { randomWord } from "../../lib/ids.ts";
 import { type ChecksumName, createChecksum } from "../checksums/checksums.ts";
+import { requireQuota, type UseMeter } from "./use-meter.ts";
 
 export interface Written {
   bytes: number;
@@ -16,6 +17,11 @@ export interface Written {
 /** Throws while the disk has no room for more. */
 export type RequireRoom = () => void;
 
+export interface StagingDeps {
+  requireRoom: RequireRoom;
+  meter: UseMeter;
+}
+
 /** The room on the disk is looked at again after so many bytes: one object may have 5 GB. */
 const LOOK_EVERY_BYTES = 4 * 1024 * 1024;
 
@@ -23,17 +29,30 @@ export class StagedFile implements AsyncDisposable {
   readonly path: string;
   readonly #handle: FileHandle;
   readonly #requireRoom: RequireRoom;
+  readonly #meter: UseMeter;
   #isKept = false;
+  /** Bytes that the meter counts for this file. */
+  #countedBytes = 0;
 
-  private constructor(path: string, handle: FileHandle, requireRoom: RequireRoom) {
+  private constructor(path: string, handle: FileHandle, { requireRoom, meter }: StagingDeps) {
     this.path = path;
     this.#handle = handle;
     this.#requireRoom = requireRoom;
+    this.#meter = meter;
   }
 
-  static async create(dir: string, requireRoom: RequireRoom): Promise<StagedFile> {
+  /** `bytes`: what will be written; counted now, and given back unless the file is stored. */
+  static async create(dir: string, bytes: number, deps: StagingDeps): Promise<StagedFile> {
     const path = join(dir, randomWord(24));
-    return new StagedFile(path, await open(path, "wx", 0o644), requireRoom);
+    requireQuota(deps.meter, bytes, 0);
+    try {
+      const staged = new StagedFile(path, await open(path, "wx", 0o644), deps);
+      staged.#countedBytes = bytes;
+      return staged;
+    } catch (error) {
+      deps.meter.add(-bytes, 0);
+      throw error;
+    }
   }
 
   /** Writes all bytes of a source, one chunk in memory at a time. */
@@ -73,6 +92,12 @@ export class StagedFile implements AsyncDisposable {
     return this.#handle.sync();
   }
 
+  /** The bytes are part of the drive from now on: `bytes` more than before. */
+  stored(bytes: number): void {
+    this.#meter.add(bytes - this.#countedBytes, 0);
+    this.#countedBytes = 0;
+  }
+
   /** The file has a name elsewhere now. */
   kept(): void {
     this.#isKept = true;
@@ -81,5 +106,6 @@ export class StagedFile implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#handle.close();
     if (!this.#isKept) await rm(this.path, { force: true });
+    this.#meter.add(-this.#countedBytes, 0);
   }
 }

@@ -62,7 +62,7 @@ export async function uploadPart(call: S3Call): Promise<Answer> {
   const { objects, payload } = call;
   const { upload, number } = await partOf(call);
   const sent = payload();
-  await using staged = await objects.stagePart(upload);
+  await using staged = await objects.stagePart(upload, sent.bytes);
   const names = [...new Set([...sent.checksums, ...(upload.checksum ? [upload.checksum.name] : [])])];
   const written = await staged.write(sent.source, names);
   sent.requireSame(written);
@@ -82,7 +82,7 @@ export async function uploadPartCopy(call: S3Call): Promise<Answer> {
   const range = rangeOf(asked, source.object.bytes);
   if (asked !== undefined && !range)
     throw new S3Error("InvalidArgument", "x-amz-copy-source-range has to be bytes=FIRST-LAST.");
-  await using staged = await objects.stagePart(upload);
+  await using staged = await objects.stagePart(upload, range ? range.end - range.start + 1 : source.object.bytes);
   const name = upload.checksum?.name;
   const written = await staged.write(source.bytes(range ?? undefined), name ? [name] : []);
   const part = partFrom(written, number, name, call);
@@ -106,7 +106,7 @@ export async function completeMultipartUpload(call: S3Call): Promise<Answer> {
   );
   const parts = chosenParts(document, await objects.uploads.parts(upload), upload);
   const wished = upload.checksum;
-  await using staged = await objects.stage();
+  await using staged = await objects.stage(0); // the parts count already
   const isFull = wished?.type === "FULL_OBJECT";
   const numbers = parts.map(({ number }) => number);
   const written = await staged.write(objects.uploads.bytes(upload, numbers), isFull ? [wished.name] : []);

@@ -24,7 +24,7 @@ export async function putObject({ request, objects, access, payload }: S3Call): 
   const condition = writeCondition(request.header);
   const described = describedBy(request);
   const sent = payload();
-  await using staged = await objects.stage();
+  await using staged = await objects.stage(sent.bytes);
   const asked = askedChecksum(request);
   const names = [...new Set([...sent.checksums, ...(asked ? [asked] : [])])];
   const written = await staged.write(sent.source, names);
@@ -58,7 +58,7 @@ export async function copyObject({ request, objects, access, bucket }: S3Call): 
   const { headers, metadata, tags } = object.record ?? { headers: {}, metadata: {}, tags: {} };
   const described = { ...(isReplaced ? describedBy(request) : { headers, metadata }) };
   const asked = askedChecksum(request) ?? object.record?.checksum?.name;
-  await using staged = await objects.stage();
+  await using staged = await objects.stage(object.bytes);
   const written = await staged.write(source.bytes(), asked ? [asked] : []);
   const checksum = checksumOf(written, asked);
   const record: ObjectRecord = {

@@ -799,6 +799,10 @@ class DriveRecord(TypedDict):
 
 class DriveRecordState(TypedDict):
     s3Url: NotRequired[str]
+    #: What its files hold, counted every few minutes where drives have a quota.
+    usedBytes: NotRequired[float]
+    #: Its files, links and empty folders, counted like usedBytes.
+    usedObjects: NotRequired[float]
 
 
 class DriveS3CredentialsBody(TypedDict):

@@ -1477,6 +1477,10 @@ export interface DriveRecord {
   };
   state?: {
     s3Url?: string | undefined;
+    /** What its files hold, counted every few minutes where drives have a quota. */
+    usedBytes?: number | undefined;
+    /** Its files, links and empty folders, counted like usedBytes. */
+    usedObjects?: number | undefined;
   } | undefined;
   status: string;
   events?: {
