@@ -124,7 +124,7 @@ export async function startNode(
       bytesMax: settings.imageBytesMax,
     }),
   );
-  const sharedBlobs = await openSharedBlobs(config, store);
+  const sharedBlobs = await openSharedBlobs({ config, store, log });
   const blobs = openBlobStore(join(config.data, "blobs"), sharedBlobs);
   const blobUploads = new BlobUploads({ blobs, clock, bytesMax: settings.imageBytesMax });
   let workloadsOnStop: OnStop = onStopOf(config);

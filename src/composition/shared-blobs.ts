@@ -1,18 +1,33 @@
 /** Where the servers of one database share files by their hash: the operator's bucket, or the database. */
 import { type Config, ConfigError, originOf } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
+import type { Log } from "../kinds/port.ts";
 import type { SharedBlobs } from "../node/blobs/blob-store.ts";
 import type { BucketBlobs } from "../s3/client/bucket-blobs.ts";
 import { parseS3Location, type S3Location } from "../s3/client/s3-location.ts";
 import type { Store } from "../store/store.ts";
 
 /** Undefined where no other server needs the files and there is no bucket. */
-export async function openSharedBlobs(config: Config, store: Store): Promise<SharedBlobs | undefined> {
+export async function openSharedBlobs({
+  config,
+  store,
+  log,
+}: {
+  config: Config;
+  store: Store;
+  log: Pick<Log, "warn">;
+}): Promise<SharedBlobs | undefined> {
   const { object_store: text } = config;
   if (text === undefined) return store.database.dialect === "postgres" ? store.blobs : undefined;
   const location = parseS3Location(text);
   if (location === null) throw new ConfigError(`${originOf("object_store")}: write s3://BUCKET or s3://BUCKET/PREFIX`);
   const bucket = await openBucket(config, location);
+  /** The reason names the operator's servers, so it goes to the log and not to the tenant who sent the request. */
+  const told = <T>(work: Promise<T>): Promise<T> =>
+    work.catch((cause: unknown) => {
+      log.warn({ err: cause }, "the object store cannot be used");
+      throw new PlatformError("unavailable", "The object store of this installation cannot be used now.", { cause });
+    });
   return {
     write: (digest, content) => told(bucket.write(digest, content)),
     // Files from before there was a bucket.
@@ -43,9 +58,3 @@ async function openBucket(config: Config, { bucket, prefix }: S3Location): Promi
   });
   return openBucketBlobs(client, prefix === "" ? "blobs/" : `${prefix}/blobs/`);
 }
-
-/** A bucket that does not answer is told to the caller as such. */
-const told = <T>(work: Promise<T>): Promise<T> =>
-  work.catch((cause: unknown) => {
-    throw new PlatformError("unavailable", `The object store cannot be used: ${(cause as Error).message}`, { cause });
-  });

@@ -10,6 +10,7 @@ import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import { openSharedBlobs } from "../../src/composition/shared-blobs.ts";
 import type { Config } from "../../src/config.ts";
+import type { Log } from "../../src/kinds/port.ts";
 import { openBlobStore, type SharedBlobs } from "../../src/node/blobs/blob-store.ts";
 import { CHUNK_BYTES } from "../../src/s3/client/bucket-blobs.ts";
 import type { S3Listener } from "../../src/s3/s3-listener.ts";
@@ -32,21 +33,23 @@ describe("the object store", () => {
   const folder = join(files, "team/berth/blobs", digest);
   let door: S3Listener;
   let shared: SharedBlobs;
+  const logged: string[] = [];
   /** The database of the servers, which has a file from before there was a bucket. */
   const old = new Map([["e".repeat(64), Buffer.from("older")]]);
   const store = {
     blobs: { read: async (name: string) => (old.has(name) ? Readable.from([old.get(name)]) : null) },
   } as unknown as Store;
   const open = (more: object = {}): Promise<SharedBlobs | undefined> =>
-    openSharedBlobs(
-      {
+    openSharedBlobs({
+      config: {
         object_store: `s3://${BARE_BUCKET}/team/berth`,
         object_store_endpoint: `http://127.0.0.1:${door.port}`,
         object_store_region: "local",
         ...{ object_store_key_id: "KEY", object_store_secret: "secret", ...more },
       } as unknown as Config,
       store,
-    );
+      log: { warn: ({ err }: { err: Error }) => logged.push(err.message) } as unknown as Log,
+    });
   const textOf = async (from: AsyncIterable<Buffer> | null): Promise<string> =>
     from === null ? "" : text(Readable.from(from));
 
@@ -61,7 +64,8 @@ describe("the object store", () => {
   });
 
   test("a file that was cut off is not there, and is removed by a sweep", async () => {
-    await assert.rejects(shared.write(digest, cutOff), /killed/);
+    await assert.rejects(shared.write(digest, cutOff), { code: "unavailable" });
+    assert.match(logged.at(-1) ?? "", /killed/);
     assert.equal(await shared.read(digest), null);
     const [unfinished = assert.fail()] = await shared.list();
     assert.equal(unfinished.digest, digest);
@@ -102,9 +106,23 @@ describe("the object store", () => {
     assert.equal(await shared.read("f".repeat(64)), null);
   });
 
-  test("wrong credentials and a place that is none are told", async () => {
+  test("an object that names its chunks wrongly is no file, until the file is written again", async () => {
+    for (const bad of ["{", '{"write":"../other","chunks":1}', '{"write":"a","chunks":1e12}']) {
+      writeFileSync(join(folder, "whole"), bad);
+      assert.equal(await shared.read(digest), null);
+    }
+    await shared.write(digest, whole);
+    assert.notEqual(await shared.read(digest), null);
+  });
+
+  test("wrong credentials are in the log and not in the answer, and leave no file; a place that is none is told", async () => {
     const wrong = (await open({ object_store_secret: "guess" })) ?? assert.fail();
-    await assert.rejects(wrong.write(digest, whole), { code: "unavailable", message: /SignatureDoesNotMatch/ });
+    const four = openBlobStore(join(home, "four"), wrong);
+    await assert.rejects(four.put(Readable.from(whole()), content.length), {
+      ...{ code: "unavailable", message: "The object store of this installation cannot be used now." },
+    });
+    assert.match(logged.at(-1) ?? "", /SignatureDoesNotMatch/);
+    assert.deepEqual(readdirSync(join(home, "four", "temp")), []);
     await assert.rejects(open({ object_store: "s3://bucket/../other" }), /write s3:\/\/BUCKET/);
     await assert.rejects(open({ object_store_secret: undefined }), /BERTH_OBJECT_STORE_SECRET/);
   });

@@ -16,7 +16,7 @@ import { WorkspaceUse } from "./workspace-use.ts";
 const COUNT_MS = 5 * MINUTE_MS;
 const PAGE = 500;
 
-type UseDeps = Pick<Deps, "store" | "driver" | "nodes" | "settings">;
+type UseDeps = Pick<Deps, "store" | "driver" | "nodes" | "settings" | "log">;
 
 export class DriveUses {
   readonly #deps: UseDeps;
@@ -68,8 +68,19 @@ export class DriveUses {
     return new WorkspaceUse(this.#deps.settings.driveQuota, total);
   }
 
-  /** A drive of another server holds what its record says. */
+  /** A drive that cannot be counted now holds what its record says, and does not keep others from being counted. */
   async #counted(resource: Resource, signal?: AbortSignal): Promise<Use> {
+    try {
+      return await this.#countedNow(resource, signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      this.#deps.log.warn({ err: error, drive: resource.uid }, "a drive could not be counted");
+      return recordedUse(resource);
+    }
+  }
+
+  /** A drive of another server holds what its record says. */
+  async #countedNow(resource: Resource, signal?: AbortSignal): Promise<Use> {
     const { store, driver, nodes } = this.#deps;
     const { workspace, uid, node, deletedAt, retired } = resource;
     if (deletedAt !== null || retired) return { bytes: 0, objects: 0 };

@@ -35,11 +35,15 @@ export class WorkspaceUse {
     }
   }
 
-  /** Call before files are counted; the answer takes the result, to which changes meanwhile are added. */
+  /**
+   * Call before files are counted; the answer takes the result, to which writes meanwhile are added. Deletes meanwhile
+   * are not taken off: the count may have missed these files already, and who deletes at that time would win room.
+   */
   beginRecount(): (counted: Use) => void {
     this.#since = { bytes: 0, objects: 0 };
     return (counted) => {
-      this.#total = { bytes: counted.bytes + this.#since.bytes, objects: counted.objects + this.#since.objects };
+      const { bytes, objects } = this.#since;
+      this.#total = { bytes: counted.bytes + Math.max(0, bytes), objects: counted.objects + Math.max(0, objects) };
     };
   }
 }

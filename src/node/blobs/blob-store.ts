@@ -83,7 +83,11 @@ export function openBlobStore(dir: string, shared?: SharedBlobs): BlobStore {
       const hash = createHash("sha256");
       const { path, sizeBytes } = await receive(temp, content, bytesMax, hash);
       const digest = hash.digest("hex");
-      await adopt(path, digest);
+      // While the shared store does not answer, refused uploads must not fill the disk.
+      await adopt(path, digest).catch(async (error: unknown) => {
+        await rm(path, { force: true });
+        throw error;
+      });
       return { digest, sizeBytes };
     },
     append: (path, content, bytesMax, hash) => write(path, "a", content, bytesMax, hash),

@@ -3,6 +3,7 @@
  * memory, so a file is chunks, and an object that names them: `DIGEST/WRITE/0`, …, and `DIGEST/whole`. The file is there
  * when the last object is. Each write has chunks of its own, so removing an old copy never takes a chunk of a newer one.
  */
+import { z } from "zod";
 import { randomWord } from "../../lib/ids.ts";
 import { inChunks } from "../../lib/in-chunks.ts";
 import type { S3Client } from "./s3-client.ts";
@@ -21,14 +22,15 @@ export interface BucketBlobs {
 /** Bytes of a chunk: few requests for a large file, and little memory for each writer. */
 export const CHUNK_BYTES = 8 * 1024 * 1024;
 
+/** More than any file has: 800 GB. */
+const CHUNKS_MAX = 100_000;
+
 const WHOLE = "whole";
 const KEY = /^([0-9a-f]{64})\/(?:whole|([a-z0-9]+)\/\d+)$/;
 
 /** The object that makes a file whole. */
-interface Whole {
-  write: string;
-  chunks: number;
-}
+const whole = z.object({ write: z.string().regex(/^[a-z0-9]+$/), chunks: z.int().min(0).max(CHUNKS_MAX) });
+type Whole = z.infer<typeof whole>;
 
 /** `prefix`: empty, or with a slash at its end. */
 export function openBucketBlobs(
@@ -37,13 +39,18 @@ export function openBucketBlobs(
 ): BucketBlobs {
   const at = (digest: string, rest: string): string => `${prefix}${digest}/${rest}`;
 
+  /** An object that cannot be read counts as absent, so that writing the file again mends it. */
   async function wholeOf(digest: string): Promise<Whole | null> {
     const found = await client.get(at(digest, WHOLE));
-    return found && (JSON.parse(found.toString("utf8")) as Whole);
+    try {
+      return found && whole.parse(JSON.parse(found.toString("utf8")));
+    } catch {
+      return null;
+    }
   }
 
-  const putWhole = (digest: string, whole: Whole): Promise<boolean> =>
-    client.put(at(digest, WHOLE), Buffer.from(JSON.stringify(whole)));
+  const putWhole = (digest: string, written: Whole): Promise<boolean> =>
+    client.put(at(digest, WHOLE), Buffer.from(JSON.stringify(written)));
 
   async function* entriesOf(under: string): AsyncGenerator<Entry> {
     for await (const { key, modifiedMs } of client.entries(prefix + under)) {
@@ -67,11 +74,11 @@ export function openBucketBlobs(
     },
 
     async read(digest) {
-      const whole = await wholeOf(digest);
-      if (!whole) return null;
+      const there = await wholeOf(digest);
+      if (!there) return null;
       return (async function* () {
-        for (let chunk = 0; chunk < whole.chunks; chunk += 1) {
-          const bytes = await client.get(at(digest, `${whole.write}/${chunk}`));
+        for (let chunk = 0; chunk < there.chunks; chunk += 1) {
+          const bytes = await client.get(at(digest, `${there.write}/${chunk}`));
           if (!bytes) return;
           yield bytes;
         }
@@ -88,7 +95,8 @@ export function openBucketBlobs(
     async remove(digest, writtenMs) {
       const entries: Entry[] = [];
       for await (const entry of entriesOf(`${digest}/`)) entries.push(entry);
-      if (entries.some(({ modifiedMs }) => modifiedMs > writtenMs)) return;
+      // An entry without a readable time is NaN, and may be new.
+      if (!entries.every(({ modifiedMs }) => modifiedMs <= writtenMs)) return;
       // The whole file goes first: what is left of it then is no file.
       entries.sort((one, other) => Number(one.write !== null) - Number(other.write !== null));
       for (const { rest } of entries) await client.remove(prefix + rest);

@@ -103,8 +103,9 @@ export function openS3Client(options: S3ClientOptions) {
         refuse(answer, "the list of objects");
         const page = pageIn(answer.body);
         yield* page.entries;
+        if (page.next === undefined) return;
+        if (page.next === token) throw new S3Refusal(0, "The S3 server gives the same page of its list again.");
         token = page.next;
-        if (token === undefined) return;
       }
     },
     async remove(key: string): Promise<void> {

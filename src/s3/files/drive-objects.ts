@@ -162,7 +162,10 @@ export class DriveObjects {
       check(there);
       if (!there) requireQuota(this.#deps.meter, 0, 1);
       await using folder = await this.#folderMade([...path.parents, path.name]);
-      if (!folder) throw inTheWay(key, "a file");
+      if (!folder) {
+        if (!there) this.#deps.meter.add(0, -1);
+        throw inTheWay(key, "a file");
+      }
       const stat = await folder.stat();
       await this.#records.write(stat, record);
       return this.describe(key, stat);
@@ -190,12 +193,13 @@ export class DriveObjects {
       await using folder = await folderAt(this.folders.files, path.parents);
       const there = folder && (await this.#objectIn(folder, path));
       check(there);
-      const stat = folder && there && (await folder.look(path.name));
+      // A folder that is empty by now counts too, though it was made on the way to another object.
+      const stat = folder && (there || path.isFolder) && (await folder.look(path.name));
       if (!stat) return;
       if (path.isFolder) {
-        await this.#records.remove(stat);
-        await removeEmpty(folder, path.name);
-        this.#deps.meter.add(0, -1);
+        const isGone = await isRemovedEmpty(folder, path.name);
+        if (there || isGone) await this.#records.remove(stat);
+        if (isGone) this.#deps.meter.add(0, -1);
       } else {
         await orNull(unlink(folder.at(path.name)));
         this.#deps.meter.add(-freedBytes(stat), -1);
@@ -245,11 +249,13 @@ export async function hasNoEntry(folder: Folder): Promise<boolean> {
 }
 
 /** Leaves a folder with entries. */
-async function removeEmpty(folder: Folder, name: string): Promise<void> {
+async function isRemovedEmpty(folder: Folder, name: string): Promise<boolean> {
   try {
     await rmdir(folder.at(name));
+    return true;
   } catch (error) {
     if (!["ENOTEMPTY", "EEXIST", "ENOENT", "ENOTDIR", "EBUSY"].includes(codeOf(error))) throw error;
+    return false;
   }
 }
 

@@ -2,7 +2,7 @@
  * Objects that are sent in parts. An upload is a folder beside the drive: `upload.json`, and for each part a file with
  * the bytes and a note that names it. The note is written last, so a part is there as a whole or not at all.
  */
-import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { randomWord } from "../../lib/ids.ts";
 import { type Clock, DAY_MS } from "../../lib/time/clock.ts";
@@ -133,8 +133,8 @@ export class PartUploads {
       throw (error as NodeJS.ErrnoException).code === "ENOENT" ? noSuchUpload(id) : error;
     }
     staged.kept();
-    staged.stored(part.bytes - (before?.bytes ?? 0));
-    if (before && before.file !== file) await rm(join(dir, before.file), { force: true });
+    staged.stored(part.bytes);
+    if (before && (await isRemoved(join(dir, before.file)))) this.#meter.add(-before.bytes, 0);
   }
 
   /** By number. */
@@ -165,9 +165,9 @@ export class PartUploads {
   async end({ id }: Upload): Promise<void> {
     const bytes = (await this.#notes(id)).reduce((sum, part) => sum + part.bytes, 0);
     // Without its first file the folder is no upload any more, whatever happens to the rest.
-    await rm(join(this.#dir, id, UPLOAD), { force: true });
+    const isEnded = await isRemoved(join(this.#dir, id, UPLOAD));
     await rm(join(this.#dir, id), { recursive: true, force: true });
-    this.#meter.add(-bytes, 0);
+    if (isEnded) this.#meter.add(-bytes, 0);
   }
 
   /** Removes what an earlier server left: ended uploads, files that no note names, and uploads that are too old. */
@@ -204,6 +204,10 @@ async function inLots<T, R>(all: readonly T[], work: (one: T) => Promise<R>): Pr
     done.push(...(await Promise.all(all.slice(at, at + READ_AT_ONCE).map(work))));
   return done;
 }
+
+/** False when somebody else has removed the file: of many at once, one gives its bytes back to the quota. */
+const isRemoved = async (file: string): Promise<boolean> =>
+  (await orNull(unlink(file).then(() => true as const))) ?? false;
 
 const isId = (id: string): boolean => /^[a-z0-9]+$/.test(id) && id.length === ID_LENGTH;
 
