@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ALL_SCOPES, IDENTITY_PURPOSE, SIGNING_PURPOSE } from "../auth/oauth/access-tokens.ts";
 import { type AnonymousLimit, createAnonymousLimit, TooManyWrites } from "../auth/oauth/anonymous-limit.ts";
+import { askedFrom } from "../auth/oauth/client-document.ts";
 import { cliNames } from "../auth/oauth/clients.ts";
 import { introspect } from "../auth/oauth/introspection.ts";
 import { machineScopes } from "../auth/oauth/machine-scopes.ts";
@@ -48,15 +49,17 @@ export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions
     reply.raw.setHeader("x-request-id", request.id);
     for (const [name, value] of Object.entries(pageHeaders())) reply.raw.setHeader(name, value);
     if (setCookie !== null) reply.raw.appendHeader("set-cookie", setCookie);
-    const rewritten = rewrite(request.raw, { issuer: pages, url, form, origin: originOf(request) });
-    await inBrowser({ id, userCode }, () => provider.callback()(rewritten, reply.raw));
+    const origin = originOf(request);
+    const rewritten = rewrite(request.raw, { issuer: pages, url, form, origin });
+    await askedFrom(origin.address, () => inBrowser({ id, userCode }, () => provider.callback()(rewritten, reply.raw)));
   };
   const pass: Pass = async (request, reply, url, form) => {
     const provider = await currentProvider();
     reply.hijack();
     reply.raw.setHeader("x-request-id", request.id);
-    const rewritten = rewrite(request.raw, { issuer: options.issuer(), url, form, origin: originOf(request) });
-    await provider.callback()(rewritten, reply.raw);
+    const origin = originOf(request);
+    const rewritten = rewrite(request.raw, { issuer: options.issuer(), url, form, origin });
+    await askedFrom(origin.address, () => provider.callback()(rewritten, reply.raw));
   };
   api.register(async (routes) => {
     acceptForms(routes);

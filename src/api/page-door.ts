@@ -2,6 +2,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { AnonymousLimit } from "../auth/oauth/anonymous-limit.ts";
 import type { Exchange } from "../auth/oauth/browser-session.ts";
+import { askedFrom } from "../auth/oauth/client-document.ts";
 import { requireNavigation, rewrite } from "../auth/oauth/request.ts";
 import { identifyBrowser, inBrowser } from "../auth/oauth/step-binding.ts";
 import { messagePage, pageHeaders } from "../auth/pages/layout.ts";
@@ -47,7 +48,9 @@ export function createPageDoor(options: OauthRoutesOptions, currentProvider: Cur
       const { id, setCookie } = identifyBrowser(request.headers.cookie, brand, pagesUrl().startsWith("https:"));
       if (setCookie !== null) reply.raw.appendHeader("set-cookie", setCookie);
       try {
-        await inBrowser({ id, userCode: null }, () => work({ provider, request: rewritten, response: reply.raw }));
+        await askedFrom(originOf(request).address, () =>
+          inBrowser({ id, userCode: null }, () => work({ provider, request: rewritten, response: reply.raw })),
+        );
       } catch (error) {
         const { status, body, unexpected } = errorResponse(error);
         if (unexpected) options.log.warn({ err: error, requestId: request.id }, "a page failed");

@@ -3,7 +3,9 @@
  * program, so it need not register. Anybody may name any address, so little is fetched and little is given: the guarded
  * outbound client, a few fetches, small answers, and the rights of a program that registered itself.
  */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { z } from "zod";
+import { createNetworkLimiter } from "../../lib/network/network-limiter.ts";
 import type { Outbound } from "../../lib/network/outbound-http.ts";
 import { OutboundError } from "../../lib/network/outbound-http.ts";
 import { type Clock, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
@@ -11,8 +13,13 @@ import type { Store } from "../../store/store.ts";
 import { type ClientRecord, isDocument } from "./clients.ts";
 import { clientNamed, programMetadata } from "./registration.ts";
 
-/** Fetches per 15 minutes: of one host, so that nobody is flooded through this server, and of all. */
+/**
+ * Fetches of unknown documents per 15 minutes: of one host, so that nobody is flooded through this server, and of all.
+ * A document that is known is fetched again without: who uses up these numbers locks out no program that is in use.
+ */
 const FETCHES_MAX = { host: 20, all: 300 };
+/** What one client address may cause of them: one address alone uses up none of these numbers. */
+const FETCHES_OF_ADDRESS = { burst: 5, perMinute: 0.5 };
 const DOCUMENT_BYTES_MAX = 16 * 1024;
 const FETCH_MS = 10_000;
 const FRESH_MS = HOUR_MS;
@@ -32,6 +39,14 @@ const document = programMetadata.extend({
   token_endpoint_auth_method: z.literal("none").default("none"),
 });
 
+const asking = new AsyncLocalStorage<string>();
+
+/** Runs `work` of the authorization server for a client at this address. */
+export const askedFrom = <T>(address: string, work: () => T): T => asking.run(address, work);
+
+/** Says nothing about the document: others may ask for it. */
+class TooManyFetches extends OutboundError {}
+
 export interface ClientDocuments {
   /** Undefined when there is no usable document at the address. */
   find(clientId: string): Promise<ClientRecord | undefined>;
@@ -50,16 +65,29 @@ export interface ClientDocumentsDeps {
 export function createClientDocuments(deps: ClientDocumentsDeps): ClientDocuments {
   const { store, clock, log } = deps;
   const refusedAt = new Map<string, number>();
+  const underWay = new Map<string, Promise<ClientRecord | undefined>>();
+  const byAddress = createNetworkLimiter(clock, FETCHES_OF_ADDRESS);
 
-  async function fetched(clientId: string): Promise<ClientRecord | undefined> {
+  async function requireTurn(clientId: string): Promise<void> {
+    const isTooMuch = byAddress.take(asking.getStore() ?? "") > 0;
+    const limits = [
+      { key: `client-document:${new URL(clientId).host}`, max: FETCHES_MAX.host },
+      { key: "client-document", max: FETCHES_MAX.all },
+    ];
+    if (isTooMuch || (await store.signInTries.count(limits)) !== "allowed")
+      throw new TooManyFetches("Too many documents of clients are fetched.");
+  }
+
+  async function fetched(clientId: string, isKnown: boolean): Promise<ClientRecord | undefined> {
     try {
+      if (!isKnown) await requireTurn(clientId);
       const record = await fetchDocument(clientId, deps);
       await store.oauth.put(MODEL, clientId, { record, fetchedAt: clock.now() }, KEPT_SECONDS);
       return record;
     } catch (error) {
       if (!(error instanceof OutboundError)) throw error;
       if (refusedAt.size >= REFUSED_MAX) refusedAt.clear();
-      refusedAt.set(clientId, clock.now());
+      if (!(error instanceof TooManyFetches)) refusedAt.set(clientId, clock.now());
       log.warn({ clientId, err: error }, "the document of an OAuth client was refused");
       return undefined;
     }
@@ -71,7 +99,9 @@ export function createClientDocuments(deps: ClientDocumentsDeps): ClientDocument
       const kept = (await store.oauth.find(MODEL, clientId)) as { record: ClientRecord; fetchedAt: number } | undefined;
       if (kept && clock.now() - kept.fetchedAt < FRESH_MS) return kept.record;
       if (clock.now() - (refusedAt.get(clientId) ?? Number.NEGATIVE_INFINITY) < REFUSED_MS) return kept?.record;
-      return (await fetched(clientId)) ?? kept?.record;
+      const fetching = underWay.get(clientId) ?? fetched(clientId, kept !== undefined);
+      underWay.set(clientId, fetching);
+      return (await fetching.finally(() => underWay.delete(clientId))) ?? kept?.record;
     },
   };
 }
@@ -86,15 +116,7 @@ function isAddress(text: string, loopback: boolean): boolean {
   return url.protocol === "https:" || (loopback && LOOPBACK.has(url.hostname));
 }
 
-async function fetchDocument(
-  clientId: string,
-  { store, outbound, scopes }: ClientDocumentsDeps,
-): Promise<ClientRecord> {
-  const verdict = await store.signInTries.count([
-    { key: `client-document:${new URL(clientId).host}`, max: FETCHES_MAX.host },
-    { key: "client-document", max: FETCHES_MAX.all },
-  ]);
-  if (verdict !== "allowed") throw new OutboundError("Too many documents of clients are fetched.");
+async function fetchDocument(clientId: string, { outbound, scopes }: ClientDocumentsDeps): Promise<ClientRecord> {
   const signal = AbortSignal.timeout(FETCH_MS);
   const headers = { accept: "application/json" };
   const answer = await outbound.request(clientId, { method: "GET", headers, signal, bytesMax: DOCUMENT_BYTES_MAX });
