@@ -1,15 +1,13 @@
 /** A platform on this machine's own driver, and what tests of deployed code do with it again and again. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { promisify } from "node:util";
+import { type Ended, runBerth } from "./berth-process.ts";
 import { type Answer, startTestPlatform, type TestPlatform, type TestPlatformOptions } from "./platform.ts";
 import { projectArchive } from "./project-archive.ts";
 
-const run = promisify(execFile);
 const LOOK_MS = 50;
 const PATIENCE_MS = 120_000;
 const KINDS = ["agents", "functions", "applications", "jobs", "sandboxes"];
@@ -119,10 +117,12 @@ export function deploySuite(config: TestPlatformOptions["config"] = {}) {
       assert.equal(answer.status, 200, await answer.clone().text());
       return ((await answer.json()) as { word: string }).word;
     },
-    /** The command line, against this platform. */
-    berth: (args: string[], options: { cwd?: string } = {}): Promise<{ stdout: string; stderr: string }> => {
-      const env = { ...process.env, BERTH_URL: platform.url, BERTH_API_KEY: platform.apiKey, BERTH_WORKSPACE: "main" };
-      return run(process.execPath, [join(process.cwd(), "src/main.ts"), ...args], { env, ...options });
+    /** The command line, against this platform. A command that fails throws its end. */
+    async berth(args: string[], options: { cwd?: string } = {}): Promise<Ended> {
+      const env = { BERTH_URL: platform.url, BERTH_API_KEY: platform.apiKey, BERTH_WORKSPACE: "main" };
+      const ended = await runBerth(args, { env, ...options });
+      if (ended.code !== 0) throw Object.assign(new Error(ended.stderr), ended);
+      return ended;
     },
   };
 }

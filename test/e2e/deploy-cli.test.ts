@@ -111,15 +111,14 @@ callbackUrl = "https://example.com/done"`,
   test("code is told who it is and where, and its owner's variables and secrets", async () => {
     const dir = write("tells", {
       "index.js": tells,
-      "berth.toml":
-        'name = "tells"\n[env]\nPLAIN = "$HOME"\nPORT = "1"\nBL_LOG_LEVEL = "debug"\n[runtime]\nmemory = 256',
+      "berth.toml": 'name = "tells"\n[env]\nPLAIN = "$TZ"\nPORT = "1"\nBL_LOG_LEVEL = "debug"\n[runtime]\nmemory = 256',
       ".env": "FROM_FILE=yes\n",
     });
     await berth(["deploy", dir, "-s", "TOKEN=hush"]);
     const { env } = JSON.parse((await berth(["run", "agent", "tells"])).stdout) as { env: Record<string, string> };
     const expected = {
       ...{
-        PLAIN: process.env.HOME,
+        PLAIN: "UTC",
         FROM_FILE: "yes",
         TOKEN: "hush",
         HOST: "0.0.0.0",

@@ -224,7 +224,7 @@ Rich()`;
     assert.match((await upTo(stubborn, ({ type }) => type === "error")).value, /SIGKILL.*variables are gone/);
 
     writeFileSync(join(d.workDir, "over"), "");
-    assert.equal((await upTo(lines, ({ type }) => type !== "stdout")).text, "whole");
+    assert.equal((await upTo(lines, ({ type }) => type === "result" || type === "error")).text, "whole");
     assert.equal((await lines.next()).done, true);
   });
 

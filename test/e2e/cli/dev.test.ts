@@ -10,6 +10,7 @@ import { nounsOf } from "../../../src/cli/nouns.ts";
 import { createClient } from "../../../src/client/client.ts";
 import { KINDS, OPERATIONS } from "../../../src/kinds/index.ts";
 import { runBerth, spawnBerth } from "../../berth-process.ts";
+import { until } from "../../cluster/world/until.ts";
 import { freePort } from "../../free-port.ts";
 import { startTestPlatform, TEST_KEY, type TestPlatform } from "../../platform.ts";
 
@@ -35,11 +36,17 @@ const write = (name: string, files: Record<string, string>): string => {
   return join(folder, name);
 };
 
-/** A program that answers with its variables and a word, and prints the word when it starts. */
+/** A program that answers with its variables and a word, and prints the word once it listens. */
 const answers = (word: string): string => `
-  console.error("begins with ${word}");
   require("node:http").createServer((request, response) => response.end(JSON.stringify({ word: "${word}", env: process.env })))
-    .listen(process.env.PORT, process.env.HOST);`;
+    .listen(process.env.PORT, process.env.HOST, () => console.error("begins with ${word}"));`;
+
+/** A file that is written in two moments restarts the program twice, so nobody may listen for a while. */
+const answersWith = (url: string, word: string): Promise<unknown> =>
+  until(
+    `${url} answers with ${word}`,
+    async () => ((await (await fetch(url)).json()) as { word: string }).word === word,
+  );
 
 async function developing(dir: string, ...more: string[]) {
   const port = await freePort();
@@ -123,7 +130,7 @@ test("dev runs the code with the platform's variables, starts it again when it c
     );
     write("changing", { "node_modules/x/index.js": "", "index.js": answers("two") });
     await agent.printed(/(?:answers at[\s\S]*){2}begins with two/);
-    assert.equal(((await (await fetch(agent.url)).json()) as { word: string }).word, "two");
+    await answersWith(agent.url, "two");
     write("changing", { "index.js": "process.exit(3)" });
     await agent.printed(/changing ended with code 3; it starts again when a file changes/);
     write("changing", { "index.js": answers("three") });
