@@ -3,6 +3,7 @@
  * address, on the way of every other request. Its answer is a stream that is read only as fast as its reader takes it.
  */
 import { Readable } from "node:stream";
+import { GatewayError } from "../../contract/gateway-errors.ts";
 import type { Downstream, DownstreamEvents } from "../../http/downstream.ts";
 import { lowerName } from "../../http/http1/header-name.ts";
 import { requestIdOf } from "../../http/request-id.ts";
@@ -44,6 +45,8 @@ export function askMember(member: Member, asked: Asked, signal: AbortSignal): Pr
   return request.answer;
 }
 
+const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
 class MemberRequest implements Downstream {
   readonly method: string;
   readonly url: string;
@@ -83,6 +86,9 @@ class MemberRequest implements Downstream {
     if (credential !== null) fields.push([context.names.branded[0] ?? "", `Bearer ${credential.token}`]);
     if (body !== "") fields.push(["Content-Type", "application/json"], ["Content-Length", String(this.#body.length)]);
     fields.push(["X-Request-Id", requestIdOf(down)]);
+    // The parts come from clients and servers, and the request may be written to another node as it is.
+    if (fields.some(([, value]) => !FIELD_VALUE.test(value)))
+      throw new GatewayError("BAD_REQUEST", "A header of the request cannot be written.");
     this.rawHeaders = fields.flat();
     this.answer = this.#answered.promise;
     this.over = this.#over.promise;

@@ -83,7 +83,7 @@ class VirtualExchange {
   }
 
   async serve(): Promise<OwnOutcome> {
-    if (!MCP_PATH.test(this.#path)) throw new GatewayError("ROUTE_NOT_FOUND");
+    if (this.#down.upgrade !== null || !MCP_PATH.test(this.#path)) throw new GatewayError("ROUTE_NOT_FOUND");
     if (this.#down.method === "GET") return this.#listen();
     if (this.#down.method === "DELETE") return this.#end();
     if (this.#down.method !== "POST") throw new GatewayError("METHOD_NOT_ALLOWED", "POST messages here.");
