@@ -8,8 +8,8 @@ import type { ModelHealth } from "./balance/health.ts";
 import { membersOf } from "./balance/members.ts";
 import type { ClientCall } from "./client-call.ts";
 import type { ModelTarget } from "./model-records.ts";
-import type { Failure, Passage } from "./passage.ts";
-import type { PassageEngine } from "./passage-engine.ts";
+import type { PassageEngine } from "./passage/engine.ts";
+import type { Failure, Passage } from "./passage/passage.ts";
 import { candidateOf, speaks, type UpstreamCandidate } from "./upstream-request.ts";
 
 export interface AskingEngine extends PassageEngine {

@@ -26,7 +26,7 @@ import { valueOfMember } from "./json-members.ts";
 import { localCall } from "./local-call.ts";
 import { answerModelList, isModelList } from "./model-list.ts";
 import type { ModelTarget } from "./model-records.ts";
-import { type Failure, Passage } from "./passage.ts";
+import { type Failure, Passage } from "./passage/passage.ts";
 import type { ChatError } from "./providers/chat-translation.ts";
 import { answerTokenCount, isTokenCount } from "./token-count.ts";
 import { passedFields } from "./upstream-headers.ts";

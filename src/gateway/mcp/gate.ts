@@ -65,6 +65,7 @@ function check(tools: ToolGate, down: Downstream, bytes: Buffer): RpcBody | { re
     return { refused: { status: error.status, body: failure(null, error) } };
   }
   const answers: RpcAnswer[] = [];
+  let status = 200;
   for (const { method, id = null, params } of body.messages) {
     try {
       // Servers may choose the tool by these headers.
@@ -77,9 +78,10 @@ function check(tools: ToolGate, down: Downstream, bytes: Buffer): RpcBody | { re
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
       answers.push(failure(id as RpcId, error));
+      if (!body.isBatch) status = error.status;
     }
   }
   const [first] = answers;
   if (first === undefined) return body;
-  return { refused: { status: 200, body: body.isBatch ? answers : first } };
+  return { refused: { status, body: body.isBatch ? answers : first } };
 }

@@ -145,6 +145,7 @@ class VirtualExchange {
       case "ping":
         return reply({});
       case "logging/setLevel":
+        if (this.#session === null) throw noMethod(method);
         await this.#broadcast(message, false);
         return reply({});
       case "tools/list":
@@ -152,7 +153,7 @@ class VirtualExchange {
       case "tools/call":
         return this.#call(request, params, isStateless);
       default:
-        throw new RpcError(RPC.methodNotFound, `There is no method ${method.slice(0, 100)}.`);
+        throw noMethod(method);
     }
   }
 
@@ -192,7 +193,10 @@ class VirtualExchange {
     if (session.size === 0) throw new RpcError(RPC.internalError, "None of the servers behind this one answers.");
     const capabilities = { tools: { listChanged: true }, ...(hasLogging ? { logging: {} } : {}) };
     const result = { protocolVersion: version, capabilities, serverInfo: this.#info };
-    return this.#say(200, { jsonrpc: "2.0", id, result }, ["Mcp-Session-Id", sessionIdOf(session)]);
+    // Where no server has a session, none could say that it has ended.
+    const hasSession = [...session.values()].some((one) => one.id !== null);
+    const header = hasSession ? ["Mcp-Session-Id", sessionIdOf(session)] : [];
+    return this.#say(200, { jsonrpc: "2.0", id, result }, header);
   }
 
   async #list(isStateless: boolean): Promise<unknown[]> {
@@ -341,6 +345,9 @@ async function copy(answer: MemberAnswer, change: Change, stream: ClientStream):
     if (changed !== null) await stream.write(changed);
   }
 }
+
+const noMethod = (name: string): RpcError =>
+  new RpcError(RPC.methodNotFound, `There is no method ${name.slice(0, 100)}.`);
 
 const isRequest = ({ method, id }: RpcMessage): boolean => method !== undefined && id !== undefined;
 

@@ -15,7 +15,7 @@ export const functionHandlers: readonly Implementation[] = [
     const { uid, workspace } = await find(call, deps);
     const updated = await deps.store.resources.update(workspace, uid, (current) => {
       const state = stateOfTools(current.state);
-      const chosen = chosenOf(state, call.body.tools);
+      const chosen = chosenOf(state, call.body?.tools);
       if (chosen.length === 0) return null;
       const message = `${chosen.length} tool definitions were approved.`;
       return {

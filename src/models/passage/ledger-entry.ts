@@ -1,14 +1,14 @@
 /** The one entry that a request leaves in the usage ledger, and the caps that count the same usage. */
-import type { CacheUse } from "./answer-cache.ts";
-import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
-import type { ModelGatewayDeps } from "./gateway-deps.ts";
-import type { ModelTarget, ResolvedModel } from "./model-records.ts";
-import type { ModelUsage } from "./model-usage.ts";
-import { costNanoUsd } from "./price-book.ts";
-import { NO_USAGE, type TokenUsage } from "./providers/token-usage.ts";
-import { OUTPUT_RESERVE_DEFAULT, type Reservation } from "./token-budget.ts";
-import type { UpstreamCandidate } from "./upstream-request.ts";
-import type { MeteredUsage, UsageMeter } from "./usage-meter.ts";
+import type { CacheUse } from "../answer-cache.ts";
+import { type ClientCall, estimateInputTokens, outputLimit } from "../client-call.ts";
+import type { ModelGatewayDeps } from "../gateway-deps.ts";
+import type { ModelTarget, ResolvedModel } from "../model-records.ts";
+import type { ModelUsage } from "../model-usage.ts";
+import { costNanoUsd } from "../price-book.ts";
+import { NO_USAGE, type TokenUsage } from "../providers/token-usage.ts";
+import { OUTPUT_RESERVE_DEFAULT, type Reservation } from "../token-budget.ts";
+import type { UpstreamCandidate } from "../upstream-request.ts";
+import type { MeteredUsage, UsageMeter } from "../usage-meter.ts";
 
 /** The attempt that an entry is about. */
 export interface EnteredAttempt {

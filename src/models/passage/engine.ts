@@ -1,11 +1,11 @@
 /** What the passages of all requests share. */
-import type { Downstream } from "../http/downstream.ts";
-import type { AnswerCache, CacheUse } from "./answer-cache.ts";
-import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
-import type { WebhookDeps } from "./guardrails/webhook.ts";
-import type { HeldBytes } from "./held-bytes.ts";
-import type { UpstreamCandidate } from "./upstream-request.ts";
-import type { Upstream, Upstreams } from "./upstreams.ts";
+import type { Downstream } from "../../http/downstream.ts";
+import type { AnswerCache, CacheUse } from "../answer-cache.ts";
+import type { ModelGatewayDeps, ModelGatewayLimits } from "../gateway-deps.ts";
+import type { WebhookDeps } from "../guardrails/webhook.ts";
+import type { HeldBytes } from "../held-bytes.ts";
+import type { UpstreamCandidate } from "../upstream-request.ts";
+import type { Upstream, Upstreams } from "../upstreams.ts";
 
 export interface PassageEngine {
   deps: ModelGatewayDeps;

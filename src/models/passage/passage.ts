@@ -3,26 +3,26 @@
  * entry in the usage ledger at the end.
  */
 import { hash } from "node:crypto";
-import { GATEWAY_ERRORS, GatewayError } from "../contract/gateway-errors.ts";
-import type { GuardrailRules } from "../contract/model-guardrails.ts";
-import type { Downstream } from "../http/downstream.ts";
-import { admitRequest } from "./admission.ts";
-import { AnswerRecorder, type CacheUse, keptUpstream, useCache } from "./answer-cache.ts";
-import { openAnswer, streamFailure } from "./answer-writer.ts";
-import type { Visit } from "./balance/health.ts";
-import { looksAtBatches } from "./batches/batch-mark.ts";
-import { countBatches, markedBatch } from "./batches/batch-passage.ts";
-import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
-import { type ExchangeJudge, type ExchangeResult, ModelExchange, type OpenedBody } from "./exchange.ts";
-import { type AnswerGuard, Guard } from "./guardrails/guard.ts";
+import { GATEWAY_ERRORS, GatewayError } from "../../contract/gateway-errors.ts";
+import type { GuardrailRules } from "../../contract/model-guardrails.ts";
+import type { Downstream } from "../../http/downstream.ts";
+import { admitRequest } from "../admission.ts";
+import { AnswerRecorder, type CacheUse, keptUpstream, useCache } from "../answer-cache.ts";
+import { openAnswer, streamFailure } from "../answer-writer.ts";
+import type { Visit } from "../balance/health.ts";
+import { looksAtBatches } from "../batches/batch-mark.ts";
+import { countBatches, markedBatch } from "../batches/batch-passage.ts";
+import { type ClientCall, estimateInputTokens, outputLimit } from "../client-call.ts";
+import { type ExchangeJudge, type ExchangeResult, ModelExchange, type OpenedBody } from "../exchange.ts";
+import { type AnswerGuard, Guard } from "../guardrails/guard.ts";
+import type { ModelTarget } from "../model-records.ts";
+import { isTrouble, judge, type RetryVerdict } from "../retry.ts";
+import type { Reservation } from "../token-budget.ts";
+import { baseUrlOf, type UpstreamCandidate, type UpstreamRequest, upstreamRequest } from "../upstream-request.ts";
+import { providerFailure, type Upstream } from "../upstreams.ts";
+import { type MeteredUsage, UsageMeter } from "../usage-meter.ts";
+import type { PassageEngine } from "./engine.ts";
 import { LedgerEntry, meteredUsage, NOTHING } from "./ledger-entry.ts";
-import type { ModelTarget } from "./model-records.ts";
-import type { PassageEngine } from "./passage-engine.ts";
-import { isTrouble, judge, type RetryVerdict } from "./retry.ts";
-import type { Reservation } from "./token-budget.ts";
-import { baseUrlOf, type UpstreamCandidate, type UpstreamRequest, upstreamRequest } from "./upstream-request.ts";
-import { providerFailure, type Upstream } from "./upstreams.ts";
-import { type MeteredUsage, UsageMeter } from "./usage-meter.ts";
 
 type Collected = Extract<ExchangeResult, { kind: "collected" }>;
 
