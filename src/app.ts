@@ -11,7 +11,7 @@ import { startInference } from "./composition/inference.ts";
 import { joinNode } from "./composition/join-node.ts";
 import { startManagement } from "./composition/management.ts";
 import { type MachineOptions, startNode } from "./composition/node.ts";
-import { allLogsOf, findingsOf, startPeers } from "./composition/peers.ts";
+import { allLogsOf, findingsOf, partOfPeerOf, startPeers } from "./composition/peers.ts";
 import type { createS3Door, S3Door } from "./composition/s3.ts";
 import { modelPrices, privateAddressesOf, settingsOf, usagePrices } from "./composition/settings.ts";
 import type { Start } from "./composition/start.ts";
@@ -88,6 +88,7 @@ export async function startApp(options: AppOptions): Promise<App> {
         feed: stack.add(createFeed(store)),
         allLogs: allLogsOf(started, peers),
         findingsOf: findingsOf(started, peers, examine),
+        partOfPeer: partOfPeerOf(started, peers),
       },
       started.node,
     );

@@ -75,6 +75,12 @@ export async function startPeers(
     },
     door: createPeerDoor({
       "/findings": examine,
+      "/image-part": async (asked) => {
+        const { image, digest } = asked as { image: string; digest: string };
+        const part = await (await node.driver.capability("images"))?.part?.(image, digest);
+        if (!part) throw new PlatformError("not_found", "This server does not have that part of the image.");
+        return part.open();
+      },
       "/logs": (query) => node.logs.query(query as LogQuery),
       "/log-names": (asked) => {
         const { workspace, plural } = asked as { workspace: string; plural: string };
@@ -111,6 +117,24 @@ export function findingsOf(
 ): Platform["findingsOf"] {
   return (id) =>
     id === nodes.self.id || started === null ? examine() : asking(started.peers)<MachineFinding[]>(id, "/findings", {});
+}
+
+/** Asks one node after the other: an image that one of them made or pulled is nowhere else. */
+export function partOfPeerOf(
+  { nodeRegistry: { nodes } }: StartedNode,
+  started: StartedPeers | null,
+): Platform["partOfPeer"] {
+  return async (image, digest) => {
+    for (const { id } of started === null ? [] : nodes.list()) {
+      if (id === nodes.self.id || !nodes.isLive(id)) continue;
+      try {
+        return (await started?.peers.ask(id, { path: "/image-part", body: { image, digest } })) ?? null;
+      } catch {
+        // That node is away, or does not have it.
+      }
+    }
+    return null;
+  };
 }
 
 /** Asks another node and reads its whole answer. */

@@ -194,6 +194,8 @@ export interface Platform {
   allLogs: AllLogs;
   /** What a live node finds when it checks its machine and its settings. */
   findingsOf(node: string): Promise<MachineFinding[]>;
+  /** A manifest, configuration or layer of an image that another node has under the driver's name; null when none has. */
+  partOfPeer(image: string, digest: string): Promise<Readable | null>;
   /**
    * The machine of the server that received the request. An operation that uses it works only for workloads and files
    * on that machine.

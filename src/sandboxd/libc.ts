@@ -15,6 +15,7 @@ const SIGNATURES = {
   inotify_add_watch: { args: ["i32", "ptr", "u32"], returns: "i32" },
   inotify_rm_watch: { args: ["i32", "i32"], returns: "i32" },
   read: { args: ["i32", "ptr", "u64"], returns: "i64" },
+  lgetxattr: { args: ["ptr", "ptr", "ptr", "u64"], returns: "i64" },
   setgroups: { args: ["u64", "ptr"], returns: "i32" },
   setresgid: { args: ["u32", "u32", "u32"], returns: "i32" },
   setresuid: { args: ["u32", "u32", "u32"], returns: "i32" },
@@ -109,6 +110,13 @@ export const inotifyAdd = (fd: number, path: Uint8Array, mask: number): number =
 export const inotifyRemove = (fd: number, watch: number): void => void call("inotify_rm_watch", fd, watch);
 /** Bytes read, or -1; on a non-blocking descriptor -1 mostly means "nothing yet". */
 export const readNow = (fd: number, buffer: Uint8Array): number => call("read", fd, buffer, buffer.byteLength);
+
+/** As root, and in a user namespace. */
+const OPAQUE_MARKS = ["trusted.overlay.opaque", "user.overlay.opaque"].map((name) => cString(Buffer.from(name)));
+const mark = Buffer.alloc(1);
+/** Whether the folder hides the folder of the same name in the layers below. */
+export const isOpaque = (path: Uint8Array): boolean =>
+  OPAQUE_MARKS.some((name) => call("lgetxattr", cString(path), name, mark, 1) === 1 && mark.toString() === "y");
 
 /**
  * Gives up root for good, in all threads: the C library, unlike the bare system call, covers every thread. Drops

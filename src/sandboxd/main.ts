@@ -6,6 +6,7 @@
  *   sandboxd mcp-stdio CMD ARG...    the platform's own workloads; see builtins.ts
  *   sandboxd files     the daemon's helper for files of another user; see user-files/
  *   sandboxd unpack JOB    unpacks the archive on standard input, or at a path; started by a driver, in a cage
+ *   sandboxd layer-tar FOLDER [digest]    writes an unpacked layer as a tar; started by a driver
  *   sandboxd install FILE    copies this executable, for a workload that starts from another image
  *   sandboxd sign FILE    makes an empty file, whose owner is the user that the image names
  *   sandboxd version
@@ -34,6 +35,7 @@ async function main(argv: string[]): Promise<void> {
   if (mode === "grep") return (await import("./search/grep-child.ts")).runGrepChild();
   if (mode === "files") return (await import("./files/user/child.ts")).runFilesChild();
   if (mode === "unpack") return (await import("./unpack-child.ts")).runUnpackChild(rest);
+  if (mode === "layer-tar") return (await import("./layers/layer-tar.ts")).runLayerTar(rest);
   if (mode === "install") return (await import("./install.ts")).install(rest[0]);
   if (mode === "sign") return (await import("./install.ts")).sign(rest[0]);
   const { file, ...args } = parseArguments(rest);

@@ -1,19 +1,23 @@
 /* biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables of the shell */
 /** Images built from Dockerfiles by the API and the command line, on this machine's own driver. */
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { promisify } from "node:util";
 import type { LogPages } from "../answers/body.ts";
 import { runBerth } from "../berth-process.ts";
+import { debianEnv, unpackedDebian } from "../debian-packages.ts";
 import { type Entry, tar } from "../image-archive.ts";
 import type { TestPlatform } from "../platform.ts";
-import { addImage, type FakeRegistry, startFakeRegistry } from "../registry/fake-registry.ts";
+import { addImage, digestOf, type FakeRegistry, startFakeRegistry } from "../registry/fake-registry.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
 import { eventually } from "../sandboxd-harness.ts";
 
 const program = (name: string): Entry => ({ path: `bin/${name}`, content: readFileSync(`/bin/${name}`), mode: 0o755 });
+const skopeo = unpackedDebian("skopeo", ["skopeo", "libgpgme11", "libassuan0", "libgpg-error0"]);
 const lines = (...all: string[]): string => `${all.join("\n")}\n`;
 
 describe("an image from a Dockerfile", { skip: machineSkip }, () => {
@@ -39,6 +43,40 @@ describe("an image from a Dockerfile", { skip: machineSkip }, () => {
     for (const [path, text] of Object.entries(files)) {
       mkdirSync(join(folder, dirname(path)), { recursive: true });
       writeFileSync(join(folder, path), text);
+    }
+  };
+  /** The registry serves the manifest that the record names, with its parts, and the sandbox runs the same. */
+  const served = async (repository: string, tag: string, digest: string, sandbox: string): Promise<void> => {
+    const headers = { authorization: `Bearer ${suite.platform().apiKey}` };
+    const get = async (path: string): Promise<Buffer> => {
+      const answer = await fetch(`${suite.platform().url}/v2/${repository}/${path}`, { headers });
+      assert.equal(answer.status, 200, path);
+      return Buffer.from(await answer.arrayBuffer());
+    };
+    const manifest = await get(`manifests/${tag}`);
+    assert.equal(digestOf(manifest), digest);
+    const { config, layers } = JSON.parse(manifest.toString("utf8"));
+    const { rootfs } = JSON.parse((await get(`blobs/${config.digest}`)).toString("utf8"));
+    assert.equal(rootfs.diff_ids.length, layers.length);
+    for (const each of [config, ...layers]) {
+      const blob = await get(`blobs/${each.digest}`);
+      assert.deepEqual([digestOf(blob), blob.length], [each.digest, each.size]);
+    }
+    const strange = await fetch(`${suite.platform().url}/v2/main/nothing/blobs/${config.digest}`, { headers });
+    assert.equal(strange.status, 404, "a digest alone gives nobody the blob");
+    const { body } = await call("GET", `/sandboxes/${sandbox}`);
+    assert.ok(JSON.stringify(body).includes(digest), "the record of the sandbox names what runs");
+    if (skopeo === null) return;
+    const home = mkdtempSync(join(tmpdir(), "berth-skopeo-"));
+    try {
+      const env = { ...debianEnv(skopeo), HOME: home, XDG_RUNTIME_DIR: home };
+      const from = `docker://${new URL(suite.platform().url).host}/${repository}:${tag}`;
+      const credentials = ["--src-tls-verify=false", "--src-creds", `any:${suite.platform().apiKey}`];
+      const copy = ["--insecure-policy", "copy", "-q", "--preserve-digests", ...credentials, from, `dir:${home}/copy`];
+      await promisify(execFile)("skopeo", copy, { env });
+      assert.equal(digestOf(readFileSync(join(home, "copy/manifest.json"))), digest);
+    } finally {
+      rmSync(home, { recursive: true, force: true });
     }
   };
   /** Asks for a build and sends its archive. */
@@ -99,6 +137,7 @@ describe("an image from a Dockerfile", { skip: machineSkip }, () => {
     assert.doesNotMatch(JSON.stringify(image), /hidden-word/);
     const other = await call("GET", "/images", { workspace: "main" });
     assert.equal(other.status, 200);
+    await served("main/tool", "1", image.spec.tags[0].digest, "tool");
     // The same again uses every step again.
     const again = await runBerth(words, { env: environment() });
     assert.equal(again.code, 0, again.stderr);

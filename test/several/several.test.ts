@@ -6,6 +6,7 @@ import { machineSkip } from "../sandbox-suite.ts";
 import { agrees } from "./agreement.ts";
 import { type Cluster, startCluster } from "./cluster.ts";
 import { counting } from "./counting.ts";
+import { sharedImages } from "./images.ts";
 import { losing } from "./losing.ts";
 import { placing } from "./placing.ts";
 import { sharing } from "./sharing.ts";
@@ -38,6 +39,7 @@ describe("two servers", { skip: machineSkip || privatePostgresMissing() }, () =>
   });
 
   sharing(get);
+  sharedImages(get);
   throughAny(get);
   placing(get);
   counting(get, 12);

@@ -1,5 +1,4 @@
 /** Blobs: reading one whole or in part, and uploads in one request or several. */
-import { createReadStream } from "node:fs";
 import { registryError } from "../../contract/registry-error.ts";
 import { DIGEST, keepBlob, mountBlob, requireBlob } from "../../kinds/image/registry/blobs.ts";
 import { ownPlace, parseRepository, readablePlace } from "../../kinds/image/registry/place.ts";
@@ -16,7 +15,7 @@ export const blobRoutes: readonly DoorRoute[] = [
 
 async function readBlob({ request, name, rest: digest, deps }: Visit): Promise<DoorAnswer> {
   const [reader, place] = [await ownPlace(name, deps), await readablePlace(name, deps)];
-  const { file, sizeBytes } = await requireBlob(reader, place, digest, deps.here);
+  const { sizeBytes, open } = await requireBlob(reader, place, digest, deps.here);
   const range = rangeOf(request.headers.range, sizeBytes);
   if (range === "beyond")
     throw registryError("range_not_satisfiable", "RANGE_INVALID", `The blob has ${sizeBytes} bytes.`, {
@@ -34,7 +33,7 @@ async function readBlob({ request, name, rest: digest, deps }: Visit): Promise<D
       etag: `"${digest}"`,
       ...(range ? { "content-range": `bytes ${start}-${end}/${sizeBytes}` } : {}),
     },
-    body: () => (sizeBytes === 0 ? Buffer.alloc(0) : createReadStream(file, { start, end })),
+    body: async () => (sizeBytes === 0 ? Buffer.alloc(0) : open(range ?? undefined)),
   };
 }
 

@@ -41,7 +41,7 @@ export function addRegistryDoor(api: FastifyInstance, { deps, ...parts }: DoorOp
       return reply
         .code(status)
         .headers(headers)
-        .send(request.method === "HEAD" ? undefined : body?.());
+        .send(request.method === "HEAD" ? undefined : await body?.());
     };
     scope.route({ method: METHODS, url: "/v2", config, handler });
     scope.route({ method: METHODS, url: "/v2/*", config, handler });

@@ -3,7 +3,7 @@ import { registryError } from "../../contract/registry-error.ts";
 import { tagsOf } from "../../kinds/image/images.ts";
 import { DIGEST } from "../../kinds/image/registry/blobs.ts";
 import { deleteManifest } from "../../kinds/image/registry/delete-manifest.ts";
-import { putManifest, requireManifest } from "../../kinds/image/registry/manifests.ts";
+import { putManifest, readableManifest } from "../../kinds/image/registry/manifests.ts";
 import { ownPlace, readablePlace } from "../../kinds/image/registry/place.ts";
 import { referrersOf } from "../../kinds/image/registry/referrers.ts";
 import { bodyOf } from "./body.ts";
@@ -23,14 +23,14 @@ export const manifestRoutes: readonly DoorRoute[] = [
 ];
 
 async function readManifest({ name, rest, deps }: Visit): Promise<DoorAnswer> {
-  const { digest, mediaType, content } = await requireManifest(await readablePlace(name, deps), rest, deps);
+  const { digest, mediaType, content } = await readableManifest(await readablePlace(name, deps), rest, deps.here);
   const headers = {
     "content-type": mediaType,
-    "content-length": Buffer.byteLength(content),
+    "content-length": content.length,
     "docker-content-digest": digest,
     etag: `"${digest}"`,
   };
-  return { status: 200, headers, body: () => Buffer.from(content) };
+  return { status: 200, headers, body: () => content };
 }
 
 async function takeManifest(visit: Visit): Promise<DoorAnswer> {

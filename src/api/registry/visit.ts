@@ -28,7 +28,7 @@ export interface DoorAnswer {
   status: number;
   headers: Record<string, string | number>;
   /** Not made for HEAD. */
-  body?: () => Buffer | Readable;
+  body?: () => Buffer | Promise<Buffer | Readable>;
 }
 
 export interface DoorRoute {

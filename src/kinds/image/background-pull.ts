@@ -2,7 +2,6 @@
 import { parseReference } from "../../contract/image-reference.ts";
 import { MINUTE_MS } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import type { Deps } from "../port.ts";
 import { failTag } from "./failed-tag.ts";
 import { type ImageTag, tagsOf, typeOf } from "./images.ts";
 import { eventTeller, pullingEvent, pullRecorded } from "./pull.ts";
@@ -10,7 +9,7 @@ import { eventTeller, pullingEvent, pullRecorded } from "./pull.ts";
 /** A pull that goes on writes to its record more often than this. */
 const SILENT_MAX_MS = MINUTE_MS;
 
-type PullDeps = Pick<Deps, "store" | "driver" | "settings" | "puller" | "blobs" | "clock" | "log">;
+type PullDeps = Parameters<typeof pullRecorded>[2];
 
 /** Starts the pull of one tag of a record; the record becomes DEPLOYED or FAILED. */
 export function beginPull(record: Resource, tag: ImageTag, deps: PullDeps): void {

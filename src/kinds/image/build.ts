@@ -15,6 +15,7 @@ import { recordTag, tagsOf, typeOf } from "./images.ts";
 import { startImage } from "./pull.ts";
 import { ownerOf } from "./registry/place.ts";
 import { releaseImages } from "./release.ts";
+import { sealed } from "./seal.ts";
 
 /** How a tag is built; the secrets of the build are among the record's own. */
 export interface TagBuild {
@@ -111,21 +112,23 @@ async function buildTag(
       log: { workspace, plural: "images", name, uid, source: "build", revision: tag },
       base: baseImages(record, deps, store.resources.secretsOf(record).dockerConfig),
     };
-    await builder.build(request, signal, async ({ name: loaded, image }) => {
-      const before = tagsOf(record).find((each) => each.name === tag);
-      signal.throwIfAborted();
-      // An image that was deleted meanwhile, with its workspace perhaps, does not come back.
-      if (!(await store.resources.getByUid(workspace, uid))) return;
-      await recordTag(
-        {
-          ...{ workspace, resourceType: typeOf(record), name, tag, loaded },
-          ...{ sizeBytes: image.sizeBytes, digest: image.digest, status: "DEPLOYED", actor: "platform" },
-          event: { type: "built", message: `Tag '${tag}' was built: ${image.digest}.` },
-        },
-        deps,
-      );
-      await store.resources.update(workspace, uid, (current) => ended(current, tag, deps));
-      if (before?.loaded !== undefined && before.loaded !== loaded) await releaseImages([before], deps);
+    await builder.build(request, signal, async ({ name: built, image }) => {
+      await sealed({ ...image, name: built }, deps, async (content) => {
+        const before = tagsOf(record).find((each) => each.name === tag);
+        signal.throwIfAborted();
+        // An image that was deleted meanwhile, with its workspace perhaps, does not come back.
+        if (!(await store.resources.getByUid(workspace, uid))) return;
+        await recordTag(
+          {
+            ...{ workspace, resourceType: typeOf(record), name, tag, ...content },
+            ...{ status: "DEPLOYED", actor: "platform" },
+            event: { type: "built", message: `Tag '${tag}' was built: ${content.digest}.` },
+          },
+          deps,
+        );
+        await store.resources.update(workspace, uid, (current) => ended(current, tag, deps));
+        if (before?.loaded !== undefined && before.loaded !== content.loaded) await releaseImages([before], deps);
+      });
     });
   } finally {
     await removeTree(folder);

@@ -13,6 +13,7 @@ import { type Call, type Deps, workspaceOf } from "../port.ts";
 import { recordTag } from "./images.ts";
 import { resourceType, tagName } from "./operations.ts";
 import { LOADED_PREFIX } from "./resolve.ts";
+import { sealed } from "./seal.ts";
 
 export async function imageFromArchive(call: Call, deps: Deps): Promise<Resource> {
   const { blobs, driver, settings } = deps;
@@ -27,10 +28,14 @@ export async function imageFromArchive(call: Call, deps: Deps): Promise<Resource
   const loaded = `${LOADED_PREFIX}${randomWord(20)}`;
   const { path } = await blobs.receive(call.stream, settings.imageBytesMax);
   try {
-    const { sizeBytes, digest } = await images.load(path, loaded);
+    const image = await images.load(path, loaded);
     const actor = call.caller.displayName;
-    const event = { type: "loaded", message: `Tag '${place.tag}' was loaded from a file by ${actor}: ${digest}.` };
-    return await recordTag({ ...place, sizeBytes, digest, loaded, status: "DEPLOYED", event, actor }, deps);
+    const recorded = await sealed({ ...image, name: loaded }, deps, (content) => {
+      const message = `Tag '${place.tag}' was loaded from a file by ${actor}: ${content.digest}.`;
+      return recordTag({ ...place, ...content, status: "DEPLOYED", event: { type: "loaded", message }, actor }, deps);
+    });
+    if (images.seal) await images.remove(loaded);
+    return recorded;
   } catch (error) {
     await images.remove(loaded);
     throw error;

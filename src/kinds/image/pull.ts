@@ -11,11 +11,12 @@ import { engineImage } from "./engine-image.ts";
 import type { ImageRequest, StartImage } from "./image-request.ts";
 import { findImage as findRecord, recordTag, tagsOf } from "./images.ts";
 import { pullCredentials } from "./pull-credentials.ts";
-import { ownRequest } from "./registry/own-source.ts";
+import { ownRequest, ownSource } from "./registry/own-source.ts";
 import { placeOfImage } from "./registry/place.ts";
 import { releaseImages } from "./release.ts";
 import {
   type FoundImage,
+  isOwn,
   localCopy,
   type RegistryImage,
   type Resolved,
@@ -26,7 +27,7 @@ import { noteSigned, refuseUnsigned, requireSigned } from "./signatures.ts";
 
 export type { ImageRequest, StartImage } from "./image-request.ts";
 
-type PullDeps = Pick<Deps, "store" | "driver" | "settings" | "puller" | "blobs" | "clock" | "log">;
+type PullDeps = Pick<Deps, "store" | "driver" | "settings" | "puller" | "blobs" | "clock" | "log" | "partOfPeer">;
 
 /** Pauses between two messages about one pull. */
 const TELL_EVERY_MS = 5 * SECOND_MS;
@@ -120,11 +121,13 @@ async function requestFor(
   dockerConfig: unknown,
   deps: PullDeps,
 ): Promise<PullRequest> {
-  if (record && known?.pushed) return ownRequest(await placeOfImage(record, deps), reference, workspace, deps);
+  if (record && known && isOwn(known)) return ownRequest(await placeOfImage(record, deps), reference, workspace, deps);
   const own = record ? deps.store.resources.secretsOf(record).dockerConfig : undefined;
   // An image that is shared is pulled with the credentials of the workspace that shares it.
   const credentials = await pullCredentials(record?.workspace ?? workspace, dockerConfig ?? own, deps);
-  return { workspace, reference, credentials };
+  // Another server may have what the tag is known to mean: that is nearer than the registry.
+  const near = record && known ? { near: ownSource(await placeOfImage(record, deps), deps) } : {};
+  return { workspace, reference, credentials, ...near };
 }
 
 /** Refuses an image that could not be pulled, or lacks the signature that the workspace asks for. */
@@ -190,7 +193,8 @@ export async function pullRecorded(
       if (!(error instanceof PullRefused) || error.reason !== "not_found") throw error;
     }
   }
-  return deps.puller.pull(request, options, keep);
+  const { near: _, ...anew } = request;
+  return deps.puller.pull(policy === "Always" ? anew : request, options, keep);
 }
 
 /**
@@ -210,7 +214,7 @@ async function keepTag(
   if (before && before.digest === digest && before.loaded === loaded && !before.awaited) return before.updatedAt;
   const recorded = await recordTag(
     {
-      ...(known?.pushed ? { pushed: true } : { image: referenceText(reference) }),
+      ...(known?.pushed ? { pushed: true } : known && isOwn(known) ? {} : { image: referenceText(reference) }),
       ...{ ...place, sizeBytes, loaded, digest, named, status: "DEPLOYED" },
       event: { type: "pulled", message },
       actor: PLATFORM,

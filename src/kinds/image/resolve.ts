@@ -88,15 +88,22 @@ export async function resolveReference(
 
 const isOfRegistry = (image: Resource): boolean => typeOf(image) === REGISTRY_TYPE;
 
-/** An uploaded image is here or nowhere; one that was pushed, or has a source, can be pulled. */
+/**
+ * An image that was pushed, or has a source, can be pulled; so can one that was built or loaded, from the machine that
+ * has it. Of an image without a manifest, which drivers that keep no layers make, no other machine gets a copy.
+ */
 function ofTag(record: Resource, known: ImageTag, deps: Pick<Deps, "settings">): Resolved | null {
-  const { name, loaded, image, pushed, updatedAt } = known;
+  const { name, loaded, image, updatedAt } = known;
   const place = { workspace: record.workspace, resourceType: typeOf(record), name: record.name, tag: name };
   const named = image === undefined ? null : parseReference(image);
-  const reference = pushed ? doorReference(place, name, deps) : named;
+  const reference = isOwn(known) ? doorReference(place, name, deps) : named;
   if (!reference) return loaded === undefined ? null : { found: { loaded, changedAt: updatedAt } };
   return { remote: { reference, place, known: known.digest === undefined ? null : known, record } };
 }
+
+/** Whether the platform itself is the source of the tag's content. */
+export const isOwn = ({ pushed, image, named }: ImageTag): boolean =>
+  pushed === true || (image === undefined && named !== undefined);
 
 async function ofRegistry(
   reference: Reference,

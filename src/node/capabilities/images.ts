@@ -1,4 +1,5 @@
 /** Images that the driver keeps. Without this capability a driver gets the names of images as clients wrote them. */
+import type { Readable } from "node:stream";
 import type { RemoteImage } from "../../registry/manifest.ts";
 import type { CallOptions } from "../dial/endpoint.ts";
 
@@ -10,6 +11,13 @@ export interface Images {
    * `repository` is where the caller was allowed to read the image: `docker.io/library/python`.
    */
   assemble?(image: RemoteImage, repository: string): Promise<Assembly>;
+  /**
+   * Keeps an image that was made here as one that a registry can serve, under the name that belongs to the digest of its
+   * manifest. For drivers that keep layers themselves.
+   */
+  seal?(name: string, nameFor: (digest: string) => string): Promise<SealedImage>;
+  /** A manifest, configuration or layer of an image that was pulled or sealed; null when it is not here. */
+  part?(name: string, digest: string): Promise<ImagePart | null>;
   /** null: no such image; a create that names it would be refused. */
   find(name: string): Promise<Image | null>;
   /** Bytes of its files, which may have to be counted first; null when there is no such image. */
@@ -18,6 +26,22 @@ export interface Images {
   remove(name: string): Promise<boolean>;
   /** Removes what images left whose workloads went on after them; for drivers that know of such. */
   sweep?(): Promise<void>;
+}
+
+/** An image under the digest of its manifest. */
+export interface SealedImage {
+  name: string;
+  digest: string;
+  /** Of the unpacked files. */
+  sizeBytes: number;
+}
+
+/** One of the files that an image consists of in a registry. */
+export interface ImagePart {
+  sizeBytes: number;
+  open(): Readable;
+  /** The file itself; absent when its bytes are made as they are read. */
+  file?: string;
 }
 
 /** An image that is being put together. Disposing of one that is not finished leaves nothing. */

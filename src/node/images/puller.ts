@@ -34,6 +34,8 @@ export interface PullRequest {
   credentials: FindCredentials;
   /** For an image that was pushed to this platform. `repository` tells its layers from those of other repositories. */
   own?: { source: Source; repository: string };
+  /** Asked before the registry for content that is known: the other servers of the platform. */
+  near?: Source;
 }
 
 export interface Pulled {
@@ -112,7 +114,8 @@ export class Puller {
     return this.#refusing(reference, async () => {
       const ask = (source: Source): Promise<string | null> =>
         withPatience(BRIEF, signal, () => digestOf(source, reference, signal));
-      return fromFirst(this.#sources(request), ask);
+      const { near: _, ...anew } = request;
+      return fromFirst(this.#sources(anew), ask);
     });
   }
 
@@ -128,8 +131,9 @@ export class Puller {
     return this.#refusing(request.reference, async () => void this.#sources(request));
   }
 
-  #sources({ reference, credentials, own }: PullRequest): readonly Source[] {
-    return own ? [own.source] : this.#options.registries.sourcesOf(reference, credentials);
+  #sources({ reference, credentials, own, near }: PullRequest): readonly Source[] {
+    if (own) return [own.source];
+    return [...(near ? [near] : []), ...this.#options.registries.sourcesOf(reference, credentials)];
   }
 
   /**
@@ -169,15 +173,10 @@ export class Puller {
       const remote = await fromFirst(sources, (source) => this.#describe(source, reference, patience, signal));
       const name = pulledName(remote.digest);
       const repository = request.own?.repository ?? repositoryText(reference);
-      this.#held.set(name, (this.#held.get(name) ?? 0) + 1);
-      try {
+      return this.holding(name, async () => {
         const installed = await this.#install(remote, { name, sources, repository, signal, onProgress });
-        return await keep({ name, digest: remote.digest, named: remote.named, ...installed });
-      } finally {
-        const left = (this.#held.get(name) ?? 1) - 1;
-        if (left === 0) this.#held.delete(name);
-        else this.#held.set(name, left);
-      }
+        return keep({ name, digest: remote.digest, named: remote.named, ...installed });
+      });
     });
   }
 
@@ -186,6 +185,18 @@ export class Puller {
     if (this.#background.has(key) || this.#stopping.signal.aborted) return;
     const going = work(this.#stopping.signal).finally(() => this.#background.delete(key));
     this.#background.set(key, going);
+  }
+
+  /** Keeps an image while the work records it, although no record names it yet. */
+  async holding<T>(name: string, work: () => Promise<T>): Promise<T> {
+    this.#held.set(name, (this.#held.get(name) ?? 0) + 1);
+    try {
+      return await work();
+    } finally {
+      const left = (this.#held.get(name) ?? 1) - 1;
+      if (left === 0) this.#held.delete(name);
+      else this.#held.set(name, left);
+    }
   }
 
   /** Whether a pull is about to record this image. */

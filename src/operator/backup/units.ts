@@ -44,6 +44,7 @@ export const FAMILIES: readonly Family[] = [
   { folder: "runtime/volume-copies", each: true, immutable: true },
   { folder: "runtime/images/layers", each: true, immutable: true },
   { folder: "runtime/images/names", each: false },
+  { folder: "runtime/images/documents", each: false },
   { folder: "runtime/images/notes", each: false },
   { folder: "runtime/snapshots", each: true, immutable: true, record: "snapshot.json" },
   {

@@ -1,6 +1,8 @@
 /** Blobs of repositories: reading one, and giving a repository a blob that the caller may read elsewhere. */
+import { createReadStream } from "node:fs";
 import { registryError } from "../../../contract/registry-error.ts";
 import type { Deps } from "../../port.ts";
+import { type KeptBlob, keptBlob } from "./kept-images.ts";
 import type { RepositoryPlace } from "./place.ts";
 
 export const DIGEST = /^sha256:[0-9a-f]{64}$/;
@@ -57,12 +59,14 @@ async function findReadable(
 
 export async function requireBlob(
   reader: Pick<RepositoryPlace, "key">,
-  place: Pick<RepositoryPlace, "key">,
+  place: Pick<RepositoryPlace, "key" | "record">,
   digest: string,
-  deps: BlobDeps,
-): Promise<{ file: string; sizeBytes: number }> {
+  deps: BlobDeps & Pick<Deps, "driver" | "partOfPeer">,
+): Promise<KeptBlob> {
   const found = await findReadable(reader, place, digest, deps);
-  if (found) return found;
+  if (found) return { ...found, open: async (range) => createReadStream(found.file, range) };
+  const kept = await keptBlob(place, digest, deps);
+  if (kept) return kept;
   throw registryError("not_found", "BLOB_UNKNOWN", "This repository has no such blob.");
 }
 

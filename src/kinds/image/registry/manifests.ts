@@ -25,6 +25,7 @@ import { tagName } from "../operations.ts";
 import { releaseImages } from "../release.ts";
 import { DIGEST, findBlob } from "./blobs.ts";
 import { doorReference } from "./door-reference.ts";
+import { keptManifest, keptTag } from "./kept-images.ts";
 import { ownRequest } from "./own-source.ts";
 import type { RepositoryPlace } from "./place.ts";
 
@@ -65,6 +66,27 @@ export async function requireManifest(
   if (found) return found;
   throw registryError("not_found", "MANIFEST_UNKNOWN", `This repository has no ${reference.slice(0, 150)}.`);
 }
+
+/** The manifest that the reference leads to, for a client that pulls: pushed, or of an image that a machine keeps. */
+export async function readableManifest(
+  place: RepositoryPlace,
+  reference: string,
+  deps: Deps,
+): Promise<Pick<PushedManifest, "digest" | "mediaType"> & { content: Buffer }> {
+  const tag = keptTag(place, reference);
+  const kept = tag && (await keptManifest(tag, deps));
+  if (kept) return kept;
+  if (tag?.name === reference) throw unserved(reference);
+  const { digest, mediaType, content } = await requireManifest(place, reference, deps);
+  return { digest, mediaType, content: Buffer.from(content) };
+}
+
+const unserved = (reference: string): Error =>
+  registryError(
+    "not_found",
+    "MANIFEST_UNKNOWN",
+    `No machine that answers can serve ${reference.slice(0, 150)}. Pull, build or load it again.`,
+  );
 
 export async function putManifest(
   place: RepositoryPlace,

@@ -1,10 +1,12 @@
 /** Images of this machine, as its driver offers them. */
+import { join } from "node:path";
 import type { RemoteImage } from "../../../../registry/manifest.ts";
-import type { Assembly, Image, Images } from "../../../capabilities/images.ts";
+import type { Assembly, Image, ImagePart, Images, SealedImage } from "../../../capabilities/images.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
 import type { Unpack } from "../../common/unpack-job.ts";
 import { LocalAssembly } from "../images/assembly.ts";
 import { type Loader, loadImage } from "../images/image-archive.ts";
+import { imagePart, type LayerPacker, layerPacker, sealImage } from "../images/image-parts.ts";
 import {
   findImage,
   type ImageStore,
@@ -29,9 +31,11 @@ export interface LocalImagesOptions {
 
 export class LocalImages implements Images {
   readonly #options: LocalImagesOptions;
+  readonly #packer: LayerPacker;
 
   constructor(options: LocalImagesOptions) {
     this.#options = options;
+    this.#packer = layerPacker(join(options.machine.binDir, "sandboxd"));
   }
 
   load(tarPath: string, name: string, options: CallOptions = {}): Promise<Image> {
@@ -40,6 +44,14 @@ export class LocalImages implements Images {
 
   async assemble(image: RemoteImage, repository: string): Promise<Assembly> {
     return new LocalAssembly(this.#loader(), image, repository, this.#options.layersInUse);
+  }
+
+  seal(name: string, nameFor: (digest: string) => string): Promise<SealedImage> {
+    return sealImage({ store: this.#options.store, packer: this.#packer }, name, nameFor);
+  }
+
+  async part(name: string, digest: string): Promise<ImagePart | null> {
+    return imagePart({ store: this.#options.store, packer: this.#packer }, name, digest);
   }
 
   #loader(): Loader {

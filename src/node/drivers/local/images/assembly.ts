@@ -14,7 +14,9 @@ import type { CallOptions } from "../../../dial/endpoint.ts";
 import { keepsOwners, type Loader, settleLayer } from "./image-archive.ts";
 import { budgetFor, unpackedMax } from "./image-budget.ts";
 import { type ImageConfig, parseConfig, refused, runningOf } from "./image-config.ts";
+import { isOnBase, keepBlob, keepDocument } from "./image-parts.ts";
 import {
+  baseFolders,
   chained,
   findManifest,
   keepLayer,
@@ -53,7 +55,7 @@ export class LocalAssembly implements Assembly {
     this.#config = parseConfig(image.config);
     this.#chain = chainOf(this.#config.rootfs?.diff_ids ?? []);
     this.#temp = unfinished(loader.store, "pull");
-    for (const id of this.#chain) loader.store.held.set(id, (loader.store.held.get(id) ?? 0) + 1);
+    for (const id of this.#held()) loader.store.held.set(id, (loader.store.held.get(id) ?? 0) + 1);
     this.present = this.#countPresent();
     this.#added = this.present;
   }
@@ -67,6 +69,7 @@ export class LocalAssembly implements Assembly {
       options.signal?.throwIfAborted();
       // The caller has the blob, and it is known to unpack to this layer: another pull did that meanwhile.
       if (!layerNotes(store, id)?.blobs.includes(blob)) await this.#unpack(index, file, options);
+      await keepBlob(store, blob, file);
     });
     this.#added = index + 1;
   }
@@ -105,10 +108,9 @@ export class LocalAssembly implements Assembly {
     const { store } = this.#loader;
     if (this.#added < this.#chain.length) throw new Error("an image is finished before its last layer");
     const layers = this.#chain.toReversed();
-    const running = runningOf(
-      this.#config,
-      layers.map((id) => layerDir(store, id)),
-    );
+    const onBase = isOnBase(this.#config.config);
+    const lowers = onBase ? baseFolders(store) : [];
+    const running = runningOf(this.#config, [...layers.map((id) => layerDir(store, id)), ...lowers]);
     const saved = saveManifest(store, {
       name,
       digest: `sha256:${createHash("sha256").update(this.#image.config).digest("hex")}`,
@@ -116,16 +118,25 @@ export class LocalAssembly implements Assembly {
       ...running,
       createdAt: new Date().toISOString(),
       layers,
+      ...(onBase ? { onBase } : {}),
       remote: this.#remote(name),
     });
     this.#isFinished = true;
     return saved;
   }
 
-  #remote(name: string): Remote {
-    const before = findManifest(this.#loader.store, name)?.remote?.repositories ?? [];
+  #remote(name: string): Required<Remote> {
+    const { store } = this.#loader;
+    const before = findManifest(store, name)?.remote?.repositories ?? [];
     const blobs = this.#image.layers.map(({ digest }) => digest);
-    return { repositories: [...new Set([...before, this.#repository])], blobs };
+    const repositories = [...new Set([...before, this.#repository])];
+    const [manifest, config] = [keepDocument(store, this.#image.manifest), keepDocument(store, this.#image.config)];
+    return { repositories, blobs, manifest, config };
+  }
+
+  /** Layers of this image, unpacked and as the registry sent them: no manifest names them yet. */
+  #held(): string[] {
+    return [...this.#chain, ...this.#image.layers.map(({ digest }) => digest)];
   }
 
   /** Layers that an image of the same repository has brought, from the lowest on. */
@@ -146,7 +157,7 @@ export class LocalAssembly implements Assembly {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const { store } = this.#loader;
-    for (const id of this.#chain) {
+    for (const id of this.#held()) {
       const left = (store.held.get(id) ?? 1) - 1;
       if (left === 0) store.held.delete(id);
       else store.held.set(id, left);

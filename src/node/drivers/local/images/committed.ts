@@ -16,6 +16,7 @@ import type { WorkloadRecord } from "../workload/record.ts";
 import { makeFolder } from "./base-image.ts";
 import { runningOf } from "./image-config.ts";
 import {
+  baseFolders,
   chained,
   findManifest,
   type ImageStore,
@@ -111,7 +112,7 @@ function filesOf(store: ImageStore, name: string): Files {
 
 function keepImage(store: ImageStore, name: string, files: Files, document: ImageDocument): Image {
   const dirs = files.layers.map((digest) => layerDir(store, digest));
-  const base = files.onBase ? (store.base.parts.find(({ at }) => at === "/")?.lowers ?? []) : [];
+  const base = files.onBase ? baseFolders(store) : [];
   const running = runningOf({ config: document }, [...dirs, ...base]);
   const digest = createHash("sha256").update(
     JSON.stringify([files.onBase ? store.base.digest : null, files.layers, document]),

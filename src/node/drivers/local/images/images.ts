@@ -54,8 +54,11 @@ export interface Manifest extends Image {
 export interface Remote {
   /** `docker.io/library/python`: whoever may read the image there has its layers. */
   repositories: string[];
-  /** Digests of the layers as the registry keeps them, lowest first. */
+  /** Digests of the layers as a registry keeps them, lowest first. */
   blobs: string[];
+  /** Digests of the documents; absent for an image from before documents were kept. */
+  manifest?: string;
+  config?: string;
 }
 
 /** An image as a launch needs it. */
@@ -71,7 +74,8 @@ export interface ImageStoreOptions {
 }
 
 export function openImageStore({ dir, brand, nodeBinary, resolvConf }: ImageStoreOptions): ImageStore {
-  for (const name of ["base", "layers", "names", "notes"]) mkdirSync(join(dir, name), { recursive: true });
+  for (const name of ["base", "blobs", "documents", "layers", "names", "notes"])
+    mkdirSync(join(dir, name), { recursive: true });
   const base = openBaseImage({ dir: join(dir, "base"), brand, ...(nodeBinary ? { nodeBinary } : {}) });
   const skeleton = openSkeleton(join(dir, "skeleton"), resolvConf);
   const loader = openLoaderLayer(join(dir, "loader"));
@@ -158,8 +162,23 @@ export async function removeUnused(store: ImageStore, layersInUse: ReadonlySet<s
     rmSync(join(store.dir, "notes", `${each}.json`), { force: true });
     gone.push(place);
   }
+  removeParts(store);
   for (const place of gone) await removeTree(place);
 }
+
+/** Removes the documents and layers of registries that no image names. */
+function removeParts(store: ImageStore): void {
+  const kept = new Set([...listManifests(store).flatMap(partFiles), ...[...store.held.keys()].map(partName)]);
+  for (const folder of ["documents", "blobs"])
+    for (const name of readdirSync(join(store.dir, folder)))
+      if (!kept.has(name.replace(/\.new$/, ""))) rmSync(join(store.dir, folder, name), { force: true });
+}
+
+/** Name of the file with a document, or with a layer as its registry sent it. */
+export const partName = (digest: string): string => digest.replace(":", "-");
+
+const partFiles = ({ remote }: Manifest): string[] =>
+  [remote?.manifest, remote?.config, ...(remote?.blobs ?? [])].flatMap((digest) => (digest ? [partName(digest)] : []));
 
 /** A temporary folder for a load or a removal. */
 export const unfinished = (store: ImageStore, why: string): string =>
@@ -196,6 +215,8 @@ export interface KeptNotes {
   sizeBytes: number;
   /** Digests of files, as registries keep them, that were seen to unpack to this layer. */
   blobs: string[];
+  /** The layer as the tar that is made of its files; absent until somebody needs it. */
+  tar?: { digest: string; sizeBytes: number };
 }
 
 /** Moves a layer into place. When two images bring the same layer, the first copy stays. */
@@ -203,9 +224,19 @@ export function keepLayer(store: ImageStore, digest: string, from: string, notes
   const to = layerDir(store, digest);
   const known = layerNotes(store, digest);
   const blobs = [...new Set([...(known?.blobs ?? []), ...notes.blobs])];
-  writeFileSync(`${notesFile(store, digest)}.new`, JSON.stringify({ ...notes, blobs }));
-  renameSync(`${notesFile(store, digest)}.new`, notesFile(store, digest));
+  // The tar is made of the files that stay.
+  writeNotes(store, digest, { ...notes, blobs, ...(known?.tar ? { tar: known.tar } : {}) });
   if (!existsSync(to)) renameSync(from, to);
+}
+
+export function noteTar(store: ImageStore, digest: string, tar: NonNullable<KeptNotes["tar"]>): void {
+  const known = layerNotes(store, digest);
+  if (known) writeNotes(store, digest, { ...known, tar });
+}
+
+function writeNotes(store: ImageStore, digest: string, notes: KeptNotes): void {
+  writeFileSync(`${notesFile(store, digest)}.new`, JSON.stringify(notes));
+  renameSync(`${notesFile(store, digest)}.new`, notesFile(store, digest));
 }
 
 /** Null when the layer is not here, or was unpacked by a version that kept no notes. */
@@ -249,6 +280,9 @@ const partsOnBase = ({ base }: ImageStore, layers: readonly string[]): RootPart[
     at,
     lowers: [...layers.map((layer) => join(layer, at)).filter(isFolder), ...lowers],
   }));
+
+/** The folders of the base image that lie below the layers of an image on it. */
+export const baseFolders = ({ base }: ImageStore): string[] => base.parts.find(({ at }) => at === "/")?.lowers ?? [];
 
 /** A link in a layer is never followed. */
 const isFolder = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
