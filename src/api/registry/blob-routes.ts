@@ -15,7 +15,7 @@ export const blobRoutes: readonly DoorRoute[] = [
 
 async function readBlob({ request, name, rest: digest, deps }: Visit): Promise<DoorAnswer> {
   const [reader, place] = [await ownPlace(name, deps), await readablePlace(name, deps)];
-  const { sizeBytes, open } = await requireBlob(reader, place, digest, deps.here);
+  const { sizeBytes, open } = await requireBlob(reader, place, digest, deps.here, request.method === "HEAD");
   const range = rangeOf(request.headers.range, sizeBytes);
   if (range === "beyond")
     throw registryError("range_not_satisfiable", "RANGE_INVALID", `The blob has ${sizeBytes} bytes.`, {

@@ -37,11 +37,11 @@ export function addRegistryDoor(api: FastifyInstance, { deps, ...parts }: DoorOp
     });
     const config = { readsStream: true, operation: "registry" };
     const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-      const { status, headers, body } = await telling(() => answer(request, access, deps));
-      return reply
-        .code(status)
-        .headers(headers)
-        .send(request.method === "HEAD" ? undefined : await body?.());
+      const { status, headers, content } = await telling(async () => {
+        const { body, ...head } = await answer(request, access, deps);
+        return { ...head, content: request.method === "HEAD" ? undefined : await body?.() };
+      });
+      return reply.code(status).headers(headers).send(content);
     };
     scope.route({ method: METHODS, url: "/v2", config, handler });
     scope.route({ method: METHODS, url: "/v2/*", config, handler });

@@ -4,7 +4,7 @@ import { PlatformError } from "../../contract/errors.ts";
 import { type Reference, referenceText } from "../../contract/image-reference.ts";
 import { bytesText } from "../../lib/bytes-text.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
-import type { Progress, Pulled, PullRequest } from "../../node/images/puller.ts";
+import { type Progress, type Pulled, type PullRequest, withoutNear } from "../../node/images/puller.ts";
 import { PullRefused } from "../../registry/problem.ts";
 import type { Deps } from "../port.ts";
 import { engineImage } from "./engine-image.ts";
@@ -193,8 +193,7 @@ export async function pullRecorded(
       if (!(error instanceof PullRefused) || error.reason !== "not_found") throw error;
     }
   }
-  const { near: _, ...anew } = request;
-  return deps.puller.pull(policy === "Always" ? anew : request, options, keep);
+  return deps.puller.pull(policy === "Always" ? withoutNear(request) : request, options, keep);
 }
 
 /**

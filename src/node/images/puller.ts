@@ -38,6 +38,9 @@ export interface PullRequest {
   near?: Source;
 }
 
+/** Asks the registry itself: what a tag leads to now, and signatures, are known there alone. */
+export const withoutNear = ({ near: _, ...request }: PullRequest): PullRequest => request;
+
 export interface Pulled {
   /** The driver's name for the image. */
   name: string;
@@ -114,8 +117,7 @@ export class Puller {
     return this.#refusing(reference, async () => {
       const ask = (source: Source): Promise<string | null> =>
         withPatience(BRIEF, signal, () => digestOf(source, reference, signal));
-      const { near: _, ...anew } = request;
-      return fromFirst(this.#sources(anew), ask);
+      return fromFirst(this.#sources(withoutNear(request)), ask);
     });
   }
 
@@ -123,7 +125,7 @@ export class Puller {
   signatures(request: PullRequest, digest: string, signal: AbortSignal): Promise<ImageSignature[]> {
     const ask = (source: Source): Promise<ImageSignature[]> =>
       withPatience(BRIEF, signal, () => fetchSignatures(source, digest, signal));
-    return this.#refusing(request.reference, async () => fromFirst(this.#sources(request), ask));
+    return this.#refusing(request.reference, async () => fromFirst(this.#sources(withoutNear(request)), ask));
   }
 
   /** Refuses a registry that the operator does not allow. Throws PullRefused. */

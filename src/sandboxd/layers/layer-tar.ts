@@ -20,6 +20,8 @@ import { isOpaque } from "../libc.ts";
 import { padding, TAR_END, tarHeader } from "./tar-header.ts";
 
 const CHUNK_BYTES = 512 * 1024;
+/** Most bytes of all files, as of an image that is unpacked. A file with holes can say that it has any size. */
+const LAYER_BYTES_MAX = 32 * 1024 ** 3;
 const WHITEOUT = Buffer.from(".wh.");
 const OPAQUE = Buffer.from(".wh..wh..opq");
 const SLASH = Buffer.from("/");
@@ -42,12 +44,18 @@ function digestOf(folder: Buffer): { digest: string; sizeBytes: number } {
 }
 
 function* layerTar(folder: Buffer): Generator<Buffer> {
-  yield* contentsOf(folder, Buffer.alloc(0), new Map());
+  yield* contentsOf(folder, Buffer.alloc(0), { known: new Map(), bytesLeft: LAYER_BYTES_MAX });
   yield TAR_END;
 }
 
-/** `at`: the folder inside the layer. `known`: the first path of each file with several names. */
-function* contentsOf(folder: Buffer, at: Buffer, known: Map<string, Buffer>): Generator<Buffer> {
+interface Walk {
+  /** The first path of each file with several names. */
+  known: Map<string, Buffer>;
+  bytesLeft: number;
+}
+
+/** `at`: the folder inside the layer. */
+function* contentsOf(folder: Buffer, at: Buffer, walk: Walk): Generator<Buffer> {
   const names = readdirSync(folder, { encoding: "buffer" }).sort(Buffer.compare);
   for (const name of names) {
     if (name.subarray(0, WHITEOUT.length).equals(WHITEOUT)) continue;
@@ -57,12 +65,12 @@ function* contentsOf(folder: Buffer, at: Buffer, known: Map<string, Buffer>): Ge
     if (isRemoved(stat)) yield tarHeader({ ...WHITE, path: Buffer.concat([at, WHITEOUT, name]) });
     else if (stat.isSymbolicLink())
       yield tarHeader({ ...common, path, type: "symlink", linkPath: readlinkSync(file, { encoding: "buffer" }) });
-    else if (stat.isFile()) yield* fileOf(file, path, stat, known);
+    else if (stat.isFile()) yield* fileOf(file, path, stat, walk);
     else if (stat.isDirectory()) {
       const inside = Buffer.concat([path, SLASH]);
       yield tarHeader({ ...common, path: inside, type: "directory" });
       if (isOpaque(file)) yield tarHeader({ ...WHITE, path: Buffer.concat([inside, OPAQUE]) });
-      yield* contentsOf(file, inside, known);
+      yield* contentsOf(file, inside, walk);
     }
   }
 }
@@ -80,12 +88,14 @@ const commonOf = ({ mode, uid, gid, mtimeMs }: BigIntStats) => ({
 /** The mark of an overlay for a file that is removed: a character device with the number 0. */
 const isRemoved = (stat: BigIntStats): boolean => stat.isCharacterDevice() && stat.rdev === 0n;
 
-function* fileOf(file: Buffer, path: Buffer, stat: BigIntStats, known: Map<string, Buffer>): Generator<Buffer> {
+function* fileOf(file: Buffer, path: Buffer, stat: BigIntStats, walk: Walk): Generator<Buffer> {
   const key = `${stat.dev}:${stat.ino}`;
-  const first = stat.nlink > 1n ? known.get(key) : undefined;
+  const first = stat.nlink > 1n ? walk.known.get(key) : undefined;
   if (first) return yield tarHeader({ ...commonOf(stat), path, type: "link", linkPath: first });
-  if (stat.nlink > 1n) known.set(key, path);
+  if (stat.nlink > 1n) walk.known.set(key, path);
   const size = Number(stat.size);
+  walk.bytesLeft -= size;
+  if (walk.bytesLeft < 0) throw new Error("the files of the layer are too large");
   yield tarHeader({ ...commonOf(stat), path, type: "file", size });
   const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {

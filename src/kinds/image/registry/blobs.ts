@@ -57,15 +57,17 @@ async function findReadable(
   return findBlob(place, digest, deps);
 }
 
+/** `isPushed`: only what was pushed. A client that asks whether a blob is there leaves it out of its push if so. */
 export async function requireBlob(
   reader: Pick<RepositoryPlace, "key">,
   place: Pick<RepositoryPlace, "key" | "record">,
   digest: string,
   deps: BlobDeps & Pick<Deps, "driver" | "partOfPeer">,
+  isPushed: boolean,
 ): Promise<KeptBlob> {
   const found = await findReadable(reader, place, digest, deps);
   if (found) return { ...found, open: async (range) => createReadStream(found.file, range) };
-  const kept = await keptBlob(place, digest, deps);
+  const kept = isPushed ? null : await keptBlob(place, digest, deps);
   if (kept) return kept;
   throw registryError("not_found", "BLOB_UNKNOWN", "This repository has no such blob.");
 }

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
+import { registryError } from "../../../contract/registry-error.ts";
 import type { ImagePart } from "../../../node/capabilities/images.ts";
 import { MANIFEST_BYTES_MAX, MANIFESTS, manifestShape } from "../../../registry/manifest-shape.ts";
 import type { Deps } from "../../port.ts";
@@ -28,9 +29,10 @@ export interface KeptBlob {
 
 type KeptDeps = Pick<Deps, "driver" | "partOfPeer">;
 
-/** Manifests by their digests, which say everything about them. Every blob that is read asks for one. */
+/** Small manifests by their digests, which say everything about them. Every blob that is read asks for one. */
 const known = new Map<string, KeptManifest>();
 const KNOWN_MAX = 1000;
+const KNOWN_BYTES_MAX = 64 * 1024;
 
 /** The tag that the reference, a name or a digest, leads to; null when none of these images is meant. */
 export const keptTag = ({ record }: Pick<RepositoryPlace, "record">, reference: string): ImageTag | null =>
@@ -45,16 +47,23 @@ export async function keptManifest({ loaded, digest }: ImageTag, deps: KeptDeps)
   if (loaded === undefined || digest === undefined) return null;
   const before = known.get(digest);
   if (before) return before;
-  const stream = await openPart(loaded, digest, deps);
-  const content = stream && (await readDocument(stream.open(), digest));
+  const stream = (await partHere(loaded, digest, deps))?.open() ?? (await deps.partOfPeer(loaded, digest));
+  const content = stream && (await readDocument(stream, digest));
   if (!content) return null;
-  const { mediaType, ...document } = JSON.parse(content.toString("utf8")) as { mediaType?: string };
+  const document: unknown = JSON.parse(content.toString("utf8"));
   const { config, layers } = manifestShape.parse(document);
   const sizes = new Map([config, ...layers].map((each) => [each.digest, each.size]));
-  const manifest = { digest, mediaType: mediaType ?? MANIFESTS[0] ?? "", content, sizes };
+  const manifest = { digest, mediaType: mediaTypeOf(document), content, sizes };
+  if (content.length > KNOWN_BYTES_MAX) return manifest;
   if (known.size >= KNOWN_MAX) known.clear();
   known.set(digest, manifest);
   return manifest;
+}
+
+/** The author of an image wrote the manifest: no other type becomes a header. */
+function mediaTypeOf(document: unknown): string {
+  const said = (document as { mediaType?: unknown }).mediaType;
+  return MANIFESTS.find((type) => type === said) ?? MANIFESTS[0] ?? "";
 }
 
 /** A blob that the manifest of one of the image's tags names: nobody gets another by knowing its digest. */
@@ -65,11 +74,18 @@ export async function keptBlob(
 ): Promise<KeptBlob | null> {
   for (const tag of record ? tagsOf(record) : []) {
     const sizeBytes = isKept(tag) ? (await keptManifest(tag, deps))?.sizes.get(digest) : undefined;
-    const part = sizeBytes === undefined ? null : await openPart(tag.loaded ?? "", digest, deps);
-    if (!part || sizeBytes === undefined) continue;
-    const { file } = part;
-    if (file === undefined) return { sizeBytes, open: async (range) => ranged(part.open(), range) };
-    return { sizeBytes, file, open: async (range) => createReadStream(file, range) };
+    if (tag.loaded === undefined || sizeBytes === undefined) continue;
+    const [{ loaded }, here] = [tag, await partHere(tag.loaded, digest, deps)];
+    const file = here?.file;
+    if (file !== undefined) return { sizeBytes, file, open: async (range) => createReadStream(file, range) };
+    return {
+      sizeBytes,
+      async open(range) {
+        const content = here ? here.open() : await deps.partOfPeer(loaded, digest);
+        if (!content) throw registryError("not_found", "BLOB_UNKNOWN", "No machine that answers has this blob.");
+        return ranged(content, range);
+      },
+    };
   }
   return null;
 }
@@ -90,16 +106,8 @@ async function* between(content: AsyncIterable<Buffer>, { start, end }: { start:
   }
 }
 
-async function openPart(
-  loaded: string,
-  digest: string,
-  { driver, partOfPeer }: KeptDeps,
-): Promise<Pick<ImagePart, "open" | "file"> | null> {
-  const here = await (await driver.capability("images"))?.part?.(loaded, digest);
-  if (here) return here;
-  const there = await partOfPeer(loaded, digest);
-  return there && { open: () => there };
-}
+const partHere = async (loaded: string, digest: string, { driver }: KeptDeps): Promise<ImagePart | null> =>
+  (await (await driver.capability("images"))?.part?.(loaded, digest)) ?? null;
 
 /** Null when the bytes are not what the digest says. */
 async function readDocument(stream: Readable, digest: string): Promise<Buffer | null> {

@@ -44,7 +44,7 @@ export function ownSource(place: RepositoryPlace, deps: SourceDeps): Source {
         if (file !== null) return { status: 200, headers: {}, body: createReadStream(file) };
         const kept = await keptBlob(place, name, deps);
         if (!kept) throw gone();
-        return { status: 200, headers: {}, body: await kept.open() };
+        return { status: 200, headers: {}, body: await kept.open().catch(() => Promise.reject(gone())) };
       }
       const keptBy = keptTag(place, name);
       const kept = keptBy && (await keptManifest(keptBy, deps));

@@ -19,6 +19,7 @@ import {
   baseFolders,
   chained,
   findManifest,
+  fitsBase,
   keepLayer,
   layerDir,
   layerNotes,
@@ -109,6 +110,8 @@ export class LocalAssembly implements Assembly {
     if (this.#added < this.#chain.length) throw new Error("an image is finished before its last layer");
     const layers = this.#chain.toReversed();
     const onBase = isOnBase(this.#config.config);
+    if (onBase && !layers.every((id) => fitsBase(store, layerDir(store, id))))
+      throw refused("its layers do not fit the base image of this machine");
     const lowers = onBase ? baseFolders(store) : [];
     const running = runningOf(this.#config, [...layers.map((id) => layerDir(store, id)), ...lowers]);
     const saved = saveManifest(store, {

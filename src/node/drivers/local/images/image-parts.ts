@@ -10,6 +10,7 @@ import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough, type Readable } from "node:stream";
 import { promisify } from "node:util";
+import { PlatformError } from "../../../../contract/errors.ts";
 import { PLATFORM } from "../../../../registry/manifest.ts";
 import type { ImageDocument, ImagePart, SealedImage } from "../../../capabilities/images.ts";
 import {
@@ -41,18 +42,26 @@ export interface LayerPacker {
   open(dir: string): Readable;
 }
 
+/** Most layers that are written at the same time: each is a process for as long as its reader takes. */
+const WRITTEN_MAX = 32;
+
 /** `program`: the executable of sandboxes. */
 export function layerPacker(program: string): LayerPacker {
+  let written = 0;
   return {
     async describe(dir) {
       const { stdout } = await promisify(execFile)(program, ["layer-tar", dir, "digest"], { env: {} });
       return JSON.parse(stdout) as LayerTar;
     },
     open(dir) {
+      if (written >= WRITTEN_MAX)
+        throw new PlatformError("too_many_requests", "Too many layers are read from this server. Try again later.");
+      written += 1;
       const child = spawn(program, ["layer-tar", dir], { env: {}, stdio: ["ignore", "pipe", "ignore"] });
       const out = new PassThrough();
       child.stdout.pipe(out, { end: false });
       child.once("error", (error) => out.destroy(error));
+      child.once("close", () => (written -= 1));
       child.once("close", (code) => (code === 0 ? out.end() : out.destroy(new Error("a layer could not be read"))));
       out.once("close", () => void child.kill("SIGKILL"));
       return out;

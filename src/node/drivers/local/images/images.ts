@@ -284,6 +284,19 @@ const partsOnBase = ({ base }: ImageStore, layers: readonly string[]): RootPart[
 /** The folders of the base image that lie below the layers of an image on it. */
 export const baseFolders = ({ base }: ImageStore): string[] => base.parts.find(({ at }) => at === "/")?.lowers ?? [];
 
+/** Whether no link or file of the layer is where an overlay of the base image is mounted. */
+export const fitsBase = ({ base }: ImageStore, layer: string): boolean =>
+  base.parts.every(({ at }) => {
+    let path = layer;
+    for (const name of at.split("/").filter(Boolean)) {
+      path = join(path, name);
+      const stat = lstatSync(path, { throwIfNoEntry: false });
+      if (!stat) return true;
+      if (!stat.isDirectory()) return false;
+    }
+    return true;
+  });
+
 /** A link in a layer is never followed. */
 const isFolder = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
