@@ -8,7 +8,7 @@ import { runBerth } from "../berth-process.ts";
 import { type Entry, tar } from "../image-archive.ts";
 import type { TestPlatform } from "../platform.ts";
 import { type DebianRegistry, startDebianRegistry, USER } from "../registry/debian-registry.ts";
-import { addImage, type FakeRegistry, OCI, startFakeRegistry } from "../registry/fake-registry.ts";
+import { addImage, digestOf, type FakeRegistry, OCI, startFakeRegistry } from "../registry/fake-registry.ts";
 import { pushImage } from "../registry/push-image.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
 import { eventually } from "../sandboxd-harness.ts";
@@ -64,6 +64,22 @@ describe("an image of a registry", { skip: machineSkip }, () => {
   const images = (folder: string): string[] => {
     const dir = join(suite.platform().dataDir, "runtime/images", folder);
     return existsSync(dir) ? readdirSync(dir) : [];
+  };
+  /** The registry of the server has what was pulled, as the other registry sent it. */
+  const served = async (repository: string, tag: string, digest: string): Promise<void> => {
+    const { url, apiKey } = suite.platform();
+    const ask = (path: string, method = "GET"): Promise<Response> =>
+      fetch(`${url}/v2/${repository}/${path}`, { method, headers: { authorization: `Bearer ${apiKey}` } });
+    const manifest = Buffer.from(await (await ask(`manifests/${tag}`)).arrayBuffer());
+    assert.equal(digestOf(manifest), digest);
+    const { config: document, layers } = JSON.parse(manifest.toString("utf8"));
+    for (const each of [document, ...layers]) {
+      const blob = Buffer.from(await (await ask(`blobs/${each.digest}`)).arrayBuffer());
+      assert.deepEqual([digestOf(blob), blob.length], [each.digest, each.size]);
+      // A client that pushes leaves out what is there, and a manifest may name only what was pushed.
+      assert.equal((await ask(`blobs/${each.digest}`, "HEAD")).status, 404);
+    }
+    assert.equal((await ask(`blobs/sha256:${"0".repeat(64)}`)).status, 404);
   };
 
   test("Debian's registry: refused without credentials, pulled with those of a connection, run", async (t) => {
@@ -128,6 +144,9 @@ describe("an image of a registry", { skip: machineSkip }, () => {
     await assert.rejects(pushImage(url, registry, "trick:1", push), /400 .*MANIFEST_INVALID/);
     addImage(registry, "other:1", { layers: [moved], more: { rootfs: { diff_ids: [`sha256:${"0".repeat(64)}`] } } });
     await assert.rejects(pushImage(url, registry, "other:1", push), /another digest than its configuration says/);
+    const onBase = { ...config, Labels: { "berth.base": "machine" } };
+    addImage(registry, "base:1", { layers: [tar([{ path: "usr", type: "2", link: "/etc" }])], config: onBase });
+    await assert.rejects(pushImage(url, registry, "base:1", push), /do not fit the base image of this machine/);
     assert.equal(images("layers").length, layers, "nothing is left of them");
     assert.equal((await call("GET", "/images/sandbox/pushed")).body.spec.tags[0].digest, digest);
     await call("DELETE", "/sandboxes/pushed");
@@ -180,6 +199,7 @@ describe("an image of a registry", { skip: machineSkip }, () => {
     const done = await settled("app");
     assert.deepEqual([done.metadata.status, done.spec.tags.length], ["DEPLOYED", 1], JSON.stringify(done));
     assert.ok(done.spec.tags[0].size > 0 && done.spec.tags[0].digest === registry.tags.get("acme/app:1"));
+    await served("main/app", "1", done.spec.tags[0].digest);
     await suite.create("named", { runtime: { memory: 256, image: "app:1" } });
     assert.equal((await suite.exec("named", "cat /etc/kept")).body.stdout, "kept\n");
     assert.equal((await call("DELETE", "/images/sandbox/app")).status, 400, "a sandbox uses it");

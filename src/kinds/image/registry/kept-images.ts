@@ -74,8 +74,9 @@ export async function keptBlob(
 ): Promise<KeptBlob | null> {
   for (const tag of record ? tagsOf(record) : []) {
     const sizeBytes = isKept(tag) ? (await keptManifest(tag, deps))?.sizes.get(digest) : undefined;
-    if (tag.loaded === undefined || sizeBytes === undefined) continue;
-    const [{ loaded }, here] = [tag, await partHere(tag.loaded, digest, deps)];
+    const { loaded } = tag;
+    if (loaded === undefined || sizeBytes === undefined) continue;
+    const here = await partHere(loaded, digest, deps);
     const file = here?.file;
     if (file !== undefined) return { sizeBytes, file, open: async (range) => createReadStream(file, range) };
     return {
