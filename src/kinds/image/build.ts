@@ -15,7 +15,7 @@ import { recordTag, tagsOf, typeOf } from "./images.ts";
 import { startImage } from "./pull.ts";
 import { ownerOf } from "./registry/place.ts";
 import { releaseImages } from "./release.ts";
-import { sealed } from "./seal.ts";
+import { withManifest } from "./with-manifest.ts";
 
 /** How a tag is built; the secrets of the build are among the record's own. */
 export interface TagBuild {
@@ -113,7 +113,7 @@ async function buildTag(
       base: baseImages(record, deps, store.resources.secretsOf(record).dockerConfig),
     };
     await builder.build(request, signal, async ({ name: built, image }) => {
-      await sealed({ ...image, name: built }, deps, async (content) => {
+      await withManifest({ ...image, name: built }, deps, async (content) => {
         const before = tagsOf(record).find((each) => each.name === tag);
         signal.throwIfAborted();
         // An image that was deleted meanwhile, with its workspace perhaps, does not come back.

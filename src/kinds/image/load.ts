@@ -13,7 +13,7 @@ import { type Call, type Deps, workspaceOf } from "../port.ts";
 import { recordTag } from "./images.ts";
 import { resourceType, tagName } from "./operations.ts";
 import { LOADED_PREFIX } from "./resolve.ts";
-import { sealed } from "./seal.ts";
+import { withManifest } from "./with-manifest.ts";
 
 export async function imageFromArchive(call: Call, deps: Deps): Promise<Resource> {
   const { blobs, driver, settings } = deps;
@@ -30,11 +30,11 @@ export async function imageFromArchive(call: Call, deps: Deps): Promise<Resource
   try {
     const image = await images.load(path, loaded);
     const actor = call.caller.displayName;
-    const recorded = await sealed({ ...image, name: loaded }, deps, (content) => {
+    const recorded = await withManifest({ ...image, name: loaded }, deps, (content) => {
       const message = `Tag '${place.tag}' was loaded from a file by ${actor}: ${content.digest}.`;
       return recordTag({ ...place, ...content, status: "DEPLOYED", event: { type: "loaded", message }, actor }, deps);
     });
-    if (images.seal) await images.remove(loaded);
+    if (images.addManifest) await images.remove(loaded);
     return recorded;
   } catch (error) {
     await images.remove(loaded);

@@ -15,8 +15,8 @@ export interface Images {
    * Keeps an image that was made here as one that a registry can serve, under the name that belongs to the digest of its
    * manifest. For drivers that keep layers themselves.
    */
-  seal?(name: string, nameFor: (digest: string) => string): Promise<SealedImage>;
-  /** A manifest, configuration or layer of an image that was pulled or sealed; null when it is not here. */
+  addManifest?(name: string, nameFor: (digest: string) => string): Promise<AddressedImage>;
+  /** A manifest, configuration or layer of an image that was pulled or has a manifest of ours; null when it is not here. */
   part?(name: string, digest: string): Promise<ImagePart | null>;
   /** null: no such image; a create that names it would be refused. */
   find(name: string): Promise<Image | null>;
@@ -29,7 +29,7 @@ export interface Images {
 }
 
 /** An image under the digest of its manifest. */
-export interface SealedImage {
+export interface AddressedImage {
   name: string;
   digest: string;
   /** Of the unpacked files. */

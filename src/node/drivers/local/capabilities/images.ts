@@ -1,12 +1,12 @@
 /** Images of this machine, as its driver offers them. */
 import { join } from "node:path";
 import type { RemoteImage } from "../../../../registry/manifest.ts";
-import type { Assembly, Image, ImagePart, Images, SealedImage } from "../../../capabilities/images.ts";
+import type { AddressedImage, Assembly, Image, ImagePart, Images } from "../../../capabilities/images.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
 import type { Unpack } from "../../common/unpack-job.ts";
 import { LocalAssembly } from "../images/assembly.ts";
 import { type Loader, loadImage } from "../images/image-archive.ts";
-import { imagePart, type LayerPacker, layerPacker, sealImage } from "../images/image-parts.ts";
+import { addManifestTo, imagePart, type LayerPacker, layerPacker } from "../images/image-parts.ts";
 import {
   findImage,
   type ImageStore,
@@ -46,8 +46,8 @@ export class LocalImages implements Images {
     return new LocalAssembly(this.#loader(), image, repository, this.#options.layersInUse);
   }
 
-  seal(name: string, nameFor: (digest: string) => string): Promise<SealedImage> {
-    return sealImage({ store: this.#options.store, packer: this.#packer }, name, nameFor);
+  addManifest(name: string, nameFor: (digest: string) => string): Promise<AddressedImage> {
+    return addManifestTo({ store: this.#options.store, packer: this.#packer }, name, nameFor);
   }
 
   async part(name: string, digest: string): Promise<ImagePart | null> {

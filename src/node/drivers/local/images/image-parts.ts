@@ -12,7 +12,7 @@ import { PassThrough, type Readable } from "node:stream";
 import { promisify } from "node:util";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { PLATFORM } from "../../../../registry/manifest.ts";
-import type { ImageDocument, ImagePart, SealedImage } from "../../../capabilities/images.ts";
+import type { AddressedImage, ImageDocument, ImagePart } from "../../../capabilities/images.ts";
 import {
   findManifest,
   type ImageStore,
@@ -99,11 +99,11 @@ export const isOnBase = (document: ImageDocument | null | undefined): boolean =>
   document?.Labels?.[BASE_LABEL] === ON_MACHINE;
 
 /** Keeps an image that was made here under the name that belongs to its manifest. */
-export async function sealImage(
+export async function addManifestTo(
   { store, packer }: { store: ImageStore; packer: LayerPacker },
   name: string,
   nameFor: (digest: string) => string,
-): Promise<SealedImage> {
+): Promise<AddressedImage> {
   const image = findManifest(store, name);
   if (!image) throw new Error(`there is no image ${name}`);
   const tars: LayerTar[] = [];
@@ -114,10 +114,10 @@ export async function sealImage(
   const manifest = Buffer.from(JSON.stringify(manifestOf({ digest: configDigest, sizeBytes: config.length }, tars)));
   const digest = keepDocument(store, manifest);
   const blobs = tars.map((tar) => tar.digest);
-  const sealed = nameFor(digest);
+  const addressed = nameFor(digest);
   const remote = { repositories: [], blobs, manifest: digest, config: configDigest };
-  const { sizeBytes } = saveManifest(store, { ...image, name: sealed, remote });
-  return { name: sealed, digest, sizeBytes };
+  const { sizeBytes } = saveManifest(store, { ...image, name: addressed, remote });
+  return { name: addressed, digest, sizeBytes };
 }
 
 async function tarOf(store: ImageStore, id: string, packer: LayerPacker): Promise<LayerTar> {
