@@ -14,6 +14,12 @@ const rates = {
   cacheWrite: price.optional(),
   /** Input written to a cache kept for an hour; the cacheWrite price when absent. */
   cacheWriteHour: price.optional(),
+  /** Audio in the input of a realtime session; the input price when absent. */
+  audioInput: price.optional(),
+  /** Audio that is read from the cache; the cachedInput price when absent. */
+  cachedAudioInput: price.optional(),
+  /** Audio that a realtime session generates; the output price when absent. */
+  audioOutput: price.optional(),
 };
 
 export const modelPrices = z.strictObject({

@@ -196,15 +196,18 @@ function takesLane(deps: GatewayDeps, route: Route): boolean {
   return route.to === "preview" || route.to === "domain" || route.to === "facade";
 }
 
-/** Whether the platform itself answers for this kind, so that there is no workload to tunnel to. */
-const isOwn = ({ answerers, handlers }: GatewayDeps, route: Route): boolean =>
-  (route.to === "facade" && route.port === undefined) ||
-  ("kind" in route && (answerers?.[route.kind] ?? handlers?.[route.kind]) !== undefined);
+/** Façades that answer upgrades themselves, as the answerers of kinds do. */
+const UPGRADED_FACADES: ReadonlySet<string> = new Set(["openai"]);
+
+/** Whether the platform answers this address, and has no upgraded connections there. */
+const isPlainOnly = ({ answerers, handlers }: GatewayDeps, route: Route): boolean =>
+  (route.to === "facade" && route.port === undefined && !UPGRADED_FACADES.has(route.facade)) ||
+  ("kind" in route && answerers?.[route.kind] === undefined && handlers?.[route.kind] !== undefined);
 
 function openTunnel(context: ServeContext, down: Downstream, route: Route): void {
   if (isHandedOn(context.deps, route)) passOn(context, down);
-  else if (isOwn(context.deps, route)) refuseUpgrade(context, down);
-  else if (route.to === "facade") void answer(context, down, route);
+  else if (isPlainOnly(context.deps, route)) refuseUpgrade(context, down);
+  else if (route.to === "facade" || "kind" in route) void answer(context, down, route);
   else void serve(context, down, route);
 }
 

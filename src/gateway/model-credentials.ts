@@ -2,10 +2,15 @@
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import { brandWords } from "../http/header-rules.ts";
+import { offeredBearer, PROTOCOL_FIELD } from "../http/own-protocols.ts";
+import { queryValue } from "./credentials.ts";
 import type { Challenge, GatewayDeps, Principal } from "./deps.ts";
 
 /** Where the official clients of the providers send what they were given as an API key. */
 const KEY_HEADERS = ["x-api-key", "x-goog-api-key", "api-key"];
+
+/** The subprotocol in which OpenAI's client for browsers offers the key. */
+const KEY_PROTOCOL = "openai-insecure-api-key.";
 
 const INVALID_TOKEN = ', error="invalid_token"';
 
@@ -13,9 +18,10 @@ export type ModelPrincipal = (down: Downstream, challenge: Challenge) => Promise
 
 /** Finds out who calls; rejects with a GatewayError for callers without credentials, or with wrong ones. */
 export function modelPrincipal({ authenticate }: Pick<GatewayDeps, "authenticate">, brand: string): ModelPrincipal {
-  const bearerHeaders = [...brandWords(brand).map((word) => `x-${word}-authorization`), "authorization"];
+  const words = brandWords(brand);
+  const bearerHeaders = [...words.map((word) => `x-${word}-authorization`), "authorization"];
   return async (down, challenge) => {
-    const token = tokenOf(down, bearerHeaders);
+    const token = tokenOf(down, bearerHeaders) ?? (down.upgrade === null ? null : offeredToken(down, words));
     if (token === null) throw new GatewayError("AUTHENTICATION_REQUIRED", undefined, challenge());
     const found = await authenticate(token);
     if (!found) throw new GatewayError("AUTHENTICATION_FAILED", undefined, challenge(INVALID_TOKEN));
@@ -36,6 +42,16 @@ function tokenOf(down: Downstream, bearerHeaders: readonly string[]): string | n
     if (key) return key;
   }
   return null;
+}
+
+/** Browsers set no headers of a WebSocket: the key is in a subprotocol, or in the query. */
+function offeredToken(down: Downstream, words: readonly string[]): string | null {
+  const offered = down.header(PROTOCOL_FIELD);
+  const key = offered
+    ?.split(",")
+    .map((protocol) => protocol.trim())
+    .find((protocol) => protocol.startsWith(KEY_PROTOCOL));
+  return key?.slice(KEY_PROTOCOL.length) ?? offeredBearer(offered, words) ?? queryValue(down.url, "token");
 }
 
 /** The caller as the usage ledger knows it. */

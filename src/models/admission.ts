@@ -37,6 +37,15 @@ export async function admitRequest(ask: AdmissionAsk, deps: AdmissionDeps): Prom
   return admission.reservation;
 }
 
+/** Throws when a policy would refuse every request; reserves and counts nothing. */
+export async function refuseWhenSpent(ask: AdmissionAsk, deps: AdmissionDeps): Promise<void> {
+  const policies = ask.resolved.policies.filter(forModels);
+  if (policies.length === 0) return;
+  checkLocation(policies, deps.place);
+  const refusal = await deps.budget.spent(capsOf(ask, policies));
+  if (refusal) throw refusalError(refusal);
+}
+
 const forModels = ({ resourceTypes }: PolicyRecord): boolean =>
   !resourceTypes || resourceTypes.length === 0 || resourceTypes.includes("model");
 

@@ -53,6 +53,20 @@ export async function askModels(engine: AskingEngine, asking: Asking): Promise<F
   return left;
 }
 
+/** The models that may open a realtime session, in their order: a session stays with one provider. */
+export async function sessionModels(
+  engine: AskingEngine,
+  { call, first, down, target }: Omit<Asking, "passage">,
+): Promise<UpstreamCandidate[]> {
+  const { balance } = first.resolved;
+  const session = engine.sessionOf(down);
+  const members = balance ? await membersOf(first.resolved, balance, target.workspace, call, engine.deps) : null;
+  const own = members ? homeOf(members, session).map(({ candidate }) => candidate) : [first];
+  const names = fallbacksOf(first, target);
+  const fallbacks = await Promise.all(names.map((name) => usableFallback(engine, target, call, name)));
+  return [...own, ...fallbacks.filter((candidate) => candidate !== null)];
+}
+
 /** Asks the models of the balance until one serves the request. The policies of the asked model hold for all of them. */
 async function askMembers(
   engine: AskingEngine,

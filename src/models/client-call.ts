@@ -12,6 +12,7 @@ import { type ChatRequest, parseChatRequest } from "./providers/openai/chat-requ
 import { openaiChat } from "./providers/openai/dialects.ts";
 import type { ProviderDeclaration } from "./providers/provider.ts";
 import { TOKENS_MAX } from "./providers/token-usage.ts";
+import { isBelowRealtime } from "./realtime/endpoint.ts";
 import { hasDotSegment } from "./upstream-path.ts";
 
 export interface ClientCall {
@@ -44,6 +45,7 @@ export function describeCall(
   const query = mark < 0 ? "" : subPath.slice(mark);
   const own = mark < 0 ? subPath : subPath.slice(0, mark);
   if (hasDotSegment(own)) throw new GatewayError("BAD_REQUEST", "The path climbs out of the model's address.");
+  if (isBelowRealtime(own)) throw new GatewayError("BAD_REQUEST", REALTIME_BY_SOCKET);
   const contentType = down.header("content-type") ?? "";
   const { method } = down;
   const isDefault = own === "" || own === "/";
@@ -70,6 +72,10 @@ export function describeCall(
     ...read,
   };
 }
+
+/** Keys and calls that a provider gives out for realtime would lead past caps and ledger. */
+const REALTIME_BY_SOCKET =
+  "Realtime sessions are opened here as WebSockets at /v1/realtime, with a key of the platform.";
 
 /** Also where the model is found in the body only if it is there: JSON that is not read here might be read elsewhere. */
 const mustBeObject = ({ model }: Dialect, path: string, contentType: string, body: Buffer): boolean =>

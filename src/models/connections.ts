@@ -3,6 +3,7 @@
 import { PlatformError } from "../contract/errors.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { at, itemsOf } from "../lib/untrusted-json.ts";
+import { AnswerTimeout } from "./answer-timeout.ts";
 import type { ProviderConnection } from "./model-records.ts";
 import type { AnswerSink, RunningCall, WireRequest } from "./provider-call.ts";
 import { findProvider } from "./providers/catalogue.ts";
@@ -12,7 +13,7 @@ import type { ProviderDeclaration } from "./providers/provider.ts";
 import { requestFields } from "./upstream-headers.ts";
 import { upstreamPath } from "./upstream-path.ts";
 import { baseUrlOf } from "./upstream-request.ts";
-import { AnswerTimeout, providerFailure, type Upstream, type Upstreams } from "./upstreams.ts";
+import { providerFailure, type Upstream, type Upstreams } from "./upstreams.ts";
 
 export interface ProviderModel {
   id: string;

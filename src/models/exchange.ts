@@ -10,12 +10,13 @@ import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
 import { decoderFor } from "./answer-encoding.ts";
+import { AnswerTimeout } from "./answer-timeout.ts";
 import type { BodyPipe } from "./body-pipes.ts";
 import { HELD_ANSWER_MAX_BYTES, tooLong } from "./guardrails/answer-pipes.ts";
 import { type HeldBytes, noRoom } from "./held-bytes.ts";
 import type { AnswerSink, RunningCall } from "./provider-call.ts";
 import type { UpstreamRequest } from "./upstream-request.ts";
-import { AnswerTimeout, type Upstream } from "./upstreams.ts";
+import type { Upstream } from "./upstreams.ts";
 
 export interface ExchangeOptions {
   upstream: Upstream;

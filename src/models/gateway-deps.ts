@@ -53,6 +53,10 @@ export interface ModelGatewayLimits {
   firstByteTimeoutMs: number;
   /** Between two pieces of an answer. */
   idleTimeoutMs: number;
+  /** Longest silence of a realtime session; providers send pings. */
+  sessionIdleMs: number;
+  /** Longest realtime session; providers end theirs after an hour. */
+  sessionTotalMs: number;
   /** Distance between two looks at the deadlines. */
   tickMs: number;
   retry: RetryRules;
@@ -64,6 +68,8 @@ export const LIMIT_DEFAULTS: ModelGatewayLimits = {
   connectTimeoutMs: 10_000,
   firstByteTimeoutMs: 600_000,
   idleTimeoutMs: 300_000,
+  sessionIdleMs: 600_000,
+  sessionTotalMs: 7_200_000,
   tickMs: 1000,
   retry: RETRY_DEFAULTS,
 };

@@ -7,14 +7,14 @@
  */
 
 import { asGatewayError, GATEWAY_ERRORS, GatewayError } from "../contract/gateway-errors.ts";
-import type { Downstream } from "../http/downstream.ts";
+import type { Downstream, DownstreamEvents } from "../http/downstream.ts";
 import { brandWords, headerRules } from "../http/header-rules.ts";
 import { type PlatformResponseOptions, respondError } from "../http/platform-response.ts";
 import { NO_PROXIES } from "../lib/network/proxies.ts";
 import { at } from "../lib/untrusted-json.ts";
 import { AnswerCache, type KeptAnswer } from "./answer-cache.ts";
 import { writeJson, writeWhole } from "./answer-writer.ts";
-import { type AskingEngine, askModels } from "./asking.ts";
+import { type AskingEngine, askModels, sessionModels } from "./asking.ts";
 import { ModelHealth } from "./balance/health.ts";
 import { ModelCaller } from "./caller.ts";
 import { type ClientCall, describeCall } from "./client-call.ts";
@@ -28,6 +28,7 @@ import { answerModelList, isModelList } from "./model-list.ts";
 import type { ModelTarget } from "./model-records.ts";
 import { type Failure, Passage } from "./passage/passage.ts";
 import type { ChatError } from "./providers/chat-translation.ts";
+import { openSession } from "./realtime/session.ts";
 import { answerTokenCount, isTokenCount } from "./token-count.ts";
 import { passedFields } from "./upstream-headers.ts";
 import { baseUrlOf, candidateOf, type UpstreamCandidate } from "./upstream-request.ts";
@@ -85,8 +86,8 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
   return {
     upstreams,
     responding: engine.responding,
-    handleModelRequest: (down, target) => handle(engine, down, target, null),
-    handleNamedRequest: (down, target, choose) => handle(engine, down, { ...target, ...NO_MODEL }, choose),
+    handleModelRequest: (down, target) => handlerOf(down)(engine, down, target, null),
+    handleNamedRequest: (down, target, choose) => handlerOf(down)(engine, down, { ...target, ...NO_MODEL }, choose),
     stop: () => upstreams.stop(),
   };
 }
@@ -95,6 +96,8 @@ interface Engine extends AskingEngine {
   responding: PlatformResponseOptions;
   headerNames: HeaderNames;
 }
+
+const handlerOf = ({ upgrade }: Downstream) => (upgrade === null ? handle : handleSession);
 
 const NO_MODEL = { workspace: "", model: "" };
 
@@ -113,13 +116,8 @@ async function handle(engine: Engine, down: Downstream, asked: ModelTarget, choo
       target = { ...asked, ...(await choose(named)) };
       passage.aim(target);
     }
-    const resolved = await engine.deps.resolveModel(target.workspace, target.model);
-    if (!resolved) throw new GatewayError("WORKLOAD_NOT_FOUND", `Model ${target.model} does not exist.`);
-    if (resolved.model.spec.enabled === false) {
-      throw new GatewayError("WORKLOAD_DISABLED", `Model ${target.model} is switched off.`);
-    }
-    uid = resolved.ledger.modelUid;
-    const first = candidateOf(resolved);
+    const first = await askedModel(engine, target);
+    uid = first.resolved.ledger.modelUid;
     const call = describeCall(down, target.subPath, await caller.readBody(), first.provider);
     await serveCall(engine, passage, call, first, down, target);
   } catch (error) {
@@ -133,6 +131,51 @@ async function handle(engine: Engine, down: Downstream, asked: ModelTarget, choo
     engine.deps.log.debug({ requestId, workspace, model, attempts: passage.attempts }, "a model answered");
   }
 }
+
+/** A WebSocket. The request is over when the session has begun; the session ends by itself. */
+async function handleSession(
+  engine: Engine,
+  down: Downstream,
+  asked: ModelTarget,
+  choose: ChooseModel | null,
+): Promise<void> {
+  let target = asked;
+  const startedMs = performance.now();
+  const gone = new AbortController();
+  down.attach({ ...NO_EVENTS, onClientGone: () => gone.abort() });
+  try {
+    if (choose) target = { ...asked, ...(await choose(nameInQuery(asked.subPath) ?? nameInHeader(engine, down))) };
+    const first = await askedModel(engine, target);
+    const call = describeCall(down, target.subPath, NO_BODY, first.provider);
+    const candidates = await sessionModels(engine, { call, first, down, target });
+    const uid = first.resolved.ledger.modelUid;
+    const ended = (): void =>
+      engine.deps.ended?.(uid, { durationMs: performance.now() - startedMs, isError: false, isCold: false });
+    await openSession(engine, { down, call, first, target, candidates, signal: gone.signal, ended });
+  } catch (error) {
+    refuse(engine, { begun: false, gone: gone.signal.aborted }, down, target, error);
+  }
+}
+
+const NO_BODY = Buffer.alloc(0);
+const NO_EVENTS: DownstreamEvents = {
+  onRequestBody() {},
+  onRequestEnd() {},
+  onClientDrain() {},
+  onClientGone() {},
+};
+
+async function askedModel({ deps }: Engine, { workspace, model }: ModelTarget): Promise<UpstreamCandidate> {
+  const resolved = await deps.resolveModel(workspace, model);
+  if (!resolved) throw new GatewayError("WORKLOAD_NOT_FOUND", `Model ${model} does not exist.`);
+  if (resolved.model.spec.enabled === false)
+    throw new GatewayError("WORKLOAD_DISABLED", `Model ${model} is switched off.`);
+  return candidateOf(resolved);
+}
+
+/** A WebSocket names the model in the query. */
+const nameInQuery = (subPath: string): string | null =>
+  new URLSearchParams(subPath.slice(subPath.indexOf("?") + 1)).get("model") || null;
 
 function nameInBody(body: Buffer, contentType: string): string | null {
   const name = isForm(contentType) ? formModel(body, contentType) : valueOfMember(body, "model")?.value;
@@ -220,7 +263,13 @@ function parse(body: Buffer): unknown {
   }
 }
 
-function refuse(engine: Engine, passage: Passage, down: Downstream, target: ModelTarget, error: unknown): void {
+function refuse(
+  engine: Engine,
+  passage: Pick<Passage, "begun" | "gone">,
+  down: Downstream,
+  target: ModelTarget,
+  error: unknown,
+): void {
   const { deps, responding, headerNames } = engine;
   const { requestId } = target;
   const told = asGatewayError(error);

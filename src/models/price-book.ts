@@ -60,12 +60,20 @@ export function costNanoUsd(prices: ModelPrices, usage: TokenUsage): number {
   const cached = Math.min(usage.cachedInputTokens, usage.inputTokens);
   const written = Math.min(usage.cacheWriteTokens, usage.inputTokens - cached);
   const writtenHour = Math.min(usage.cacheWriteHourTokens, written);
+  const fresh = usage.inputTokens - cached - written;
+  const cachedAudio = Math.min(usage.audio?.cachedInputTokens ?? 0, cached);
+  const freshAudio = Math.max(0, Math.min((usage.audio?.inputTokens ?? 0) - cachedAudio, fresh));
+  const audioOut = Math.min(usage.audio?.outputTokens ?? 0, usage.outputTokens);
+  const cachedRate = rate.cachedInput ?? rate.input;
   const pico =
-    of(rate.input, usage.inputTokens - cached - written) +
-    of(rate.cachedInput ?? rate.input, cached) +
+    of(rate.input, fresh - freshAudio) +
+    of(rate.audioInput ?? rate.input, freshAudio) +
+    of(cachedRate, cached - cachedAudio) +
+    of(rate.cachedAudioInput ?? cachedRate, cachedAudio) +
     of(rate.cacheWrite ?? rate.input, written - writtenHour) +
     of(rate.cacheWriteHour ?? rate.cacheWrite ?? rate.input, writtenHour) +
-    of(rate.output, usage.outputTokens);
+    of(rate.output, usage.outputTokens - audioOut) +
+    of(rate.audioOutput ?? rate.output, audioOut);
   const nano = (pico + 500n) / 1000n;
   return nano > COST_MAX_NANO ? COST_MAX_NANO : Number(nano);
 }

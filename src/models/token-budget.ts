@@ -77,6 +77,8 @@ export type TokenAdmission = { reservation: Reservation; refusal?: never } | { r
 /** The port the engine asks. */
 export interface TokenBudget {
   reserve(ask: BudgetAsk): Promise<TokenAdmission>;
+  /** The first limit that is used up; null when there is none. Reserves and counts nothing. */
+  spent(policies: readonly CappedPolicy[]): Promise<Refusal | null>;
 }
 
 /**
@@ -104,6 +106,17 @@ export function createTokenBudget({ state, clock }: { state: BudgetState; clock:
         held.push({ key, expiresAtMs: window.endMs, amount: verdict.amount, print: verdict.print });
       }
       return { reservation: reservationOf(state, held) };
+    },
+    async spent(policies) {
+      for (const { key, name, limits } of policies) {
+        const window = windowAt(limits, clock.now());
+        const limit = await state.update(`${key}@${window.startMs}`, window.endMs, (current) => ({
+          state: current,
+          result: spentLimit(limits, current, null),
+        }));
+        if (limit) return { policy: name, limit, retryAfterMs: Math.max(1, window.endMs - clock.now()) };
+      }
+      return null;
     },
   };
 }
@@ -149,7 +162,7 @@ export function admit(state: WindowState, limits: TokenLimits, ask: Omit<BudgetA
     output: ask.output ?? Math.max(OUTPUT_RESERVE_DEFAULT, state.longestOutput),
   };
   const print = limits.repeats > 0 ? (ask.fingerprint?.() ?? null) : null;
-  const spent = firstExceeded(limits, state.used, reached) ?? countReached(limits, state, print);
+  const spent = spentLimit(limits, state, print);
   if (spent) return { state, result: { limit: spent, whenFree: false } };
   if (state.inFlight > 0) {
     const planned = add(add(state.used, state.reserved), amount);
@@ -161,6 +174,9 @@ export function admit(state: WindowState, limits: TokenLimits, ask: Omit<BudgetA
   const next = { ...counted(state, print), reserved: add(state.reserved, amount), inFlight: state.inFlight + 1 };
   return { state: next, result: { limit: null, amount, print } };
 }
+
+const spentLimit = (limits: TokenLimits, state: WindowState, print: string | null): LimitName | null =>
+  firstExceeded(limits, state.used, reached) ?? countReached(limits, state, print);
 
 function countReached(
   limits: TokenLimits,

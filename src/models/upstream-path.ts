@@ -39,6 +39,9 @@ const CLIMBS = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i;
 
 const VERSION = /\/v\d+(?:alpha|beta)?\d*$/;
 
+/** The base address with the prefix of its API. */
+export const prefixedBase = (basePath: string, prefix: string): string => baseOf(basePath, prefix).prefixed;
+
 /** A base address may be given with or without the prefix of its API. */
 function baseOf(basePath: string, prefix: string): { root: string; prefixed: string } {
   if (basePath.endsWith(prefix)) return { root: basePath.slice(0, -prefix.length), prefixed: basePath };

@@ -12,12 +12,15 @@ import {
   type WireRequest,
 } from "./provider-call.ts";
 import { createDialer } from "./provider-dial.ts";
+import { type UpgradeRequest, type UpgradeResult, upgradeAt } from "./provider-upgrade.ts";
 import { UntranslatableAnswer } from "./providers/chat-translation.ts";
 
 export interface Upstream {
   /** Path of the base address, without a trailing slash. */
   basePath: string;
   send(request: WireRequest, sink: AnswerSink): RunningCall;
+  /** Asks for a WebSocket; absent where no provider is asked. */
+  upgrade?(request: UpgradeRequest, signal: AbortSignal): Promise<UpgradeResult>;
 }
 
 export interface UpstreamsOptions {
@@ -60,6 +63,7 @@ export class Upstreams {
     const upstream: Upstream = {
       basePath: url.pathname.replace(/\/+$/, ""),
       send: (request, sink) => new ProviderCall(this.#pool, origin, request, sink),
+      upgrade: (request, signal) => upgradeAt(this.#pool, origin, request, signal),
     };
     if (this.#parsed.size >= ADDRESSES_MAX) this.#parsed.clear();
     this.#parsed.set(baseUrl, upstream);
@@ -119,14 +123,4 @@ export function providerFailure(error: unknown, title: string, begun = false): G
   }
   const what = begun ? "broke off its answer" : "could not be reached";
   return new GatewayError("PROVIDER_UNAVAILABLE", `${title} ${what}${code ? ` (${code})` : ""}.`, options);
-}
-
-/** Thrown by whoever keeps the deadlines of an answer. */
-export class AnswerTimeout extends Error {
-  readonly code: "FIRST_BYTE_TIMEOUT" | "IDLE_TIMEOUT";
-
-  constructor(code: AnswerTimeout["code"]) {
-    super("the provider was silent for too long");
-    this.code = code;
-  }
 }

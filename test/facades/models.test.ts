@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
+import { WebSocket } from "ws";
 import { makeServiceAccount, makeUser } from "../identities.ts";
+import { startRealtime } from "../models/realtime-server.ts";
 import { sendJson, startUpstream } from "../models/upstream-server.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import { eventually } from "../sandboxd-harness.ts";
@@ -112,4 +114,58 @@ test("a facade that is switched off is not there", async () => {
     (await fetch(`${own.url}${path}`, { headers: { authorization: `Bearer ${own.apiKey}` } })).status;
   assert.deepEqual([await status("/openai/v1/models"), await status("/anthropic/v1/models")], [404, 200]);
   assert.equal(await status("/e2b/sandboxes"), 404);
+});
+
+test("a realtime session names the model in its address and the key as browsers can, and stands in the ledger", async (t) => {
+  await using provider = await startRealtime();
+  const config = { baseUrl: provider.baseUrl };
+  await platform.call("POST", "/integrations/connections", {
+    body: { metadata: { name: "voices" }, spec: { integration: "openai", config, secret: { apiKey: "k" } } },
+  });
+  const spec = { runtime: { type: "openai", model: "gpt-realtime" }, integrationConnections: ["voices"] };
+  await platform.call("POST", "/models", { body: { metadata: { name: "voice" }, spec } });
+  const open = (key: string, model: string): WebSocket =>
+    new WebSocket(`${platform.url.replace("http", "ws")}/openai/v1/realtime?model=${model}`, [
+      "realtime",
+      `openai-insecure-api-key.${key}`,
+    ]);
+
+  await t.test("spoken with", async () => {
+    const socket = open(platform.apiKey, "main/voice");
+    const done = Promise.withResolvers<void>();
+    socket.on("message", (data) => {
+      const { type } = JSON.parse(data.toString());
+      if (type === "session.created") socket.send('{"type":"response.create"}');
+      if (type === "response.done") done.resolve();
+    });
+    socket.on("error", done.reject);
+    await done.promise;
+    assert.equal(socket.protocol, "realtime");
+    const [{ url, headers } = { url: "", headers: {} }] = provider.handshakes;
+    assert.deepEqual(
+      [url, headers.authorization, headers["sec-websocket-protocol"]],
+      ["/v1/realtime?model=gpt-realtime", "Bearer k", "realtime"],
+    );
+    socket.close();
+    await eventually(async () => {
+      const { body } = await platform.call("GET", "/models/voice/requests");
+      return body.data[0]?.inputTokens === 132 && body.data[0]?.outputTokens === 121;
+    });
+  });
+
+  await t.test("rights", async () => {
+    const status = (key: string, model: string): Promise<number> =>
+      new Promise((resolve) => {
+        const socket = open(key, model);
+        socket.on("unexpected-response", (_, { statusCode }) => {
+          resolve(statusCode ?? 0);
+          socket.terminate();
+        });
+        socket.on("error", () => undefined);
+      });
+    assert.equal(await status("wrong", "main/voice"), 401);
+    assert.equal(await status(bound, "second/other"), 403);
+    assert.equal(await status(platform.apiKey, "main/none"), 404);
+    assert.equal(provider.handshakes.length, 1);
+  });
 });

@@ -192,7 +192,10 @@ test("who has the whole answer has been counted before, by the ledger and by the
     { m: { type: "openai", baseUrl: upstream.baseUrl, policies } },
     {
       usage: { note: told("noted"), record: told("recorded") },
-      budget: { reserve: async () => ({ reservation: { settle, release: async () => undefined } }) },
+      budget: {
+        reserve: async () => ({ reservation: { settle, release: async () => undefined } }),
+        spent: async () => null,
+      },
     },
   );
   const ask = (stream: boolean) =>

@@ -51,6 +51,8 @@ export interface ProviderDeclaration {
   streamUsage: "ask" | "given";
   /** Members of an OpenAI chat body that it refuses: dropped, or renamed. */
   chatMembers?: Readonly<Record<string, string | null>>;
+  /** It has realtime sessions over WebSockets; `versionedPath` is where older addressing has them. */
+  realtime?: { versionedPath?: string };
   /** Lists its models, below the prefix; null when it has no such list. */
   modelsPath: string | null;
   /** Answers without a network: the development provider. */

@@ -12,6 +12,15 @@ export interface TokenUsage {
   cacheWriteHourTokens: number;
   /** The part of the output spent on reasoning. */
   reasoningTokens: number;
+  /** The parts that are audio, where the provider tells them apart. */
+  audio?: AudioTokens;
+}
+
+export interface AudioTokens {
+  inputTokens: number;
+  /** The part of inputTokens read from a prompt cache. */
+  cachedInputTokens: number;
+  outputTokens: number;
 }
 
 export const NO_USAGE: TokenUsage = Object.freeze({

@@ -1674,6 +1674,9 @@ class ModelInputSpecPrices(TypedDict):
     cachedInput: NotRequired[str]
     cacheWrite: NotRequired[str]
     cacheWriteHour: NotRequired[str]
+    audioInput: NotRequired[str]
+    cachedAudioInput: NotRequired[str]
+    audioOutput: NotRequired[str]
     longContext: NotRequired[ModelInputSpecPricesLongContext]
 
 
@@ -1684,6 +1687,9 @@ class ModelInputSpecPricesLongContext(TypedDict):
     cachedInput: NotRequired[str]
     cacheWrite: NotRequired[str]
     cacheWriteHour: NotRequired[str]
+    audioInput: NotRequired[str]
+    cachedAudioInput: NotRequired[str]
+    audioOutput: NotRequired[str]
 
 
 class ModelInputSpecRuntime(TypedDict):

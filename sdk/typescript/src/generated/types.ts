@@ -3339,6 +3339,9 @@ export interface ModelInput {
       cachedInput?: string | undefined;
       cacheWrite?: string | undefined;
       cacheWriteHour?: string | undefined;
+      audioInput?: string | undefined;
+      cachedAudioInput?: string | undefined;
+      audioOutput?: string | undefined;
       longContext?: {
         overInputTokens: number;
         input: string;
@@ -3346,6 +3349,9 @@ export interface ModelInput {
         cachedInput?: string | undefined;
         cacheWrite?: string | undefined;
         cacheWriteHour?: string | undefined;
+        audioInput?: string | undefined;
+        cachedAudioInput?: string | undefined;
+        audioOutput?: string | undefined;
       } | undefined;
     } | undefined;
     sandbox?: boolean | undefined;
@@ -3442,6 +3448,9 @@ export interface ModelRecord {
       cachedInput?: string | undefined;
       cacheWrite?: string | undefined;
       cacheWriteHour?: string | undefined;
+      audioInput?: string | undefined;
+      cachedAudioInput?: string | undefined;
+      audioOutput?: string | undefined;
       longContext?: {
         overInputTokens: number;
         input: string;
@@ -3449,6 +3458,9 @@ export interface ModelRecord {
         cachedInput?: string | undefined;
         cacheWrite?: string | undefined;
         cacheWriteHour?: string | undefined;
+        audioInput?: string | undefined;
+        cachedAudioInput?: string | undefined;
+        audioOutput?: string | undefined;
       } | undefined;
     } | undefined;
     sandbox?: boolean | undefined;
@@ -3577,6 +3589,9 @@ export interface ModelUpdate {
       cachedInput?: string | undefined;
       cacheWrite?: string | undefined;
       cacheWriteHour?: string | undefined;
+      audioInput?: string | undefined;
+      cachedAudioInput?: string | undefined;
+      audioOutput?: string | undefined;
       longContext?: {
         overInputTokens: number;
         input: string;
@@ -3584,6 +3599,9 @@ export interface ModelUpdate {
         cachedInput?: string | undefined;
         cacheWrite?: string | undefined;
         cacheWriteHour?: string | undefined;
+        audioInput?: string | undefined;
+        cachedAudioInput?: string | undefined;
+        audioOutput?: string | undefined;
       } | undefined;
     } | undefined;
     sandbox?: boolean | undefined;

@@ -15,4 +15,5 @@ export const azureOpenai: ProviderDeclaration = {
   auth: { header: "api-key" },
   secretNames: ["apiKey", "AZURE_OPENAI_API_KEY", "AZURE_API_KEY"],
   dialects: [...OPENAI_LIKE.dialects, "openai-responses"],
+  realtime: { versionedPath: "/openai/realtime" },
 };

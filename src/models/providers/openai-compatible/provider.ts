@@ -9,4 +9,5 @@ export const openaiCompatible: ProviderDeclaration = {
   baseUrl: null,
   secretNames: ["apiKey", "OPENAI_API_KEY"],
   secretOptional: true,
+  realtime: {},
 };

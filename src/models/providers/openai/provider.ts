@@ -9,4 +9,5 @@ export const openai: ProviderDeclaration = {
   organizationHeader: "openai-organization",
   callerHeaders: ["openai-beta", "openai-project", "idempotency-key", "x-stainless-*"],
   dialects: [...OPENAI_LIKE.dialects, "openai-responses"],
+  realtime: {},
 };

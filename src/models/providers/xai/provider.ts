@@ -8,4 +8,5 @@ export const xai: ProviderDeclaration = {
   secretNames: ["apiKey", "XAI_API_KEY"],
   callerHeaders: ["x-grok-*"],
   dialects: [...OPENAI_LIKE.dialects, "openai-responses"],
+  realtime: {},
 };
