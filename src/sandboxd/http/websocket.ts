@@ -1,10 +1,10 @@
-/** The server half of a WebSocket, on the raw socket of an upgraded request: text messages, pings, closing. */
+/** The server half of a WebSocket, on the raw socket of an upgraded request: messages, pings, closing. */
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/** Largest message; clients send keystrokes and pasted text. */
+/** Largest message; clients send keystrokes, pasted text and the code of a cell. */
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
 const PING_MS = 30_000;
 
@@ -15,12 +15,18 @@ const PING = 0x9;
 const PONG = 0xa;
 
 export interface WebSocketEvents {
+  /** Also takes binary messages where there is no `onBinary`. */
   onText(text: string): void;
+  onBinary?(bytes: Buffer): void;
   onClose(): void;
 }
 
-/** False when the request was refused. */
-export function acceptWebSocket(req: IncomingMessage, socket: Duplex): boolean {
+/** The subprotocols that the client offers, in its order. */
+export const offeredProtocols = (req: IncomingMessage): string[] =>
+  (req.headers["sec-websocket-protocol"] ?? "").split(",").map((each) => each.trim());
+
+/** False when the request was refused. `protocol`: one that the client offered. */
+export function acceptWebSocket(req: IncomingMessage, socket: Duplex, protocol?: string): boolean {
   const key = req.headers["sec-websocket-key"];
   const fits = req.headers.upgrade?.toLowerCase() === "websocket" && req.headers["sec-websocket-version"] === "13";
   if (!fits || typeof key !== "string" || Buffer.from(key, "base64").byteLength !== 16) {
@@ -28,8 +34,9 @@ export function acceptWebSocket(req: IncomingMessage, socket: Duplex): boolean {
     return false;
   }
   const accept = createHash("sha1").update(`${key}${GUID}`).digest("base64");
+  const chosen = protocol === undefined ? "" : `Sec-WebSocket-Protocol: ${protocol}\r\n`;
   socket.write(
-    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n${chosen}\r\n`,
   );
   return true;
 }
@@ -42,6 +49,7 @@ export class WebSocketConnection {
   /** Frames received so far of a fragmented message. */
   #pieces: Buffer[] = [];
   #piecesBytes = 0;
+  #isBinary = false;
   #open = true;
 
   constructor(socket: Duplex, events: WebSocketEvents) {
@@ -69,6 +77,10 @@ export class WebSocketConnection {
 
   send(text: string): void {
     this.#frame(TEXT, Buffer.from(text, "utf8"));
+  }
+
+  sendBinary(bytes: Buffer): void {
+    this.#frame(BINARY, bytes);
   }
 
   onDrain(then: () => void): void {
@@ -129,13 +141,15 @@ export class WebSocketConnection {
     if (opcode === PING || opcode === PONG || opcode === CLOSE) return this.#open;
     const continues = opcode === 0;
     if (continues !== this.#pieces.length > 0 || opcode > BINARY) return this.#protocolError();
+    if (!continues) this.#isBinary = opcode === BINARY;
     this.#pieces.push(payload);
     this.#piecesBytes += payload.byteLength;
     if (!final) return true;
-    const text = Buffer.concat(this.#pieces).toString("utf8");
+    const bytes = Buffer.concat(this.#pieces);
     this.#pieces = [];
     this.#piecesBytes = 0;
-    this.#events.onText(text);
+    if (this.#isBinary && this.#events.onBinary) this.#events.onBinary(bytes);
+    else this.#events.onText(bytes.toString("utf8"));
     return this.#open;
   }
 

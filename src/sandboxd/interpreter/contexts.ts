@@ -9,12 +9,14 @@ import { DEFAULT_LANGUAGE, languageNamed } from "./languages.ts";
 const CONTEXTS_MAX = 64;
 
 export class Contexts {
-  readonly #folder: string;
+  readonly folder: string;
   readonly #contexts = new Map<string, Context>();
+  /** Called with each context that was removed. */
+  onRemoved: (context: Context) => void = () => {};
 
   /** `folder`: where contexts start that name none, and what relative folders are relative to. */
   constructor(folder: string) {
-    this.#folder = folder;
+    this.folder = folder;
   }
 
   list(): Context[] {
@@ -42,6 +44,7 @@ export class Contexts {
     const context = this.find(id);
     this.#contexts.delete(context.id);
     context.restart("The context was deleted.");
+    this.onRemoved(context);
   }
 
   close(): void {
@@ -51,7 +54,7 @@ export class Contexts {
   #add(id: string, language: string, cwd: string): Context {
     if (this.#contexts.size >= CONTEXTS_MAX)
       throw new ApiError(429, `There are ${CONTEXTS_MAX} contexts already; delete one first.`);
-    const folder = resolve(this.#folder, cwd);
+    const folder = resolve(this.folder, cwd);
     if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
       throw new ApiError(400, `There is no folder ${folder} for the context.`);
     const context = new Context(id, languageNamed(language), folder);

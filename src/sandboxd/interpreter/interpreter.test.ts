@@ -112,6 +112,21 @@ describe("the code interpreter", { skip: skip || (lacks ? `${lacks} is not insta
     assert.equal((await lines.next()).done, true);
   });
 
+  test("a result comes after the output before it, and before the output after it", async () => {
+    const codes: Record<string, string> = {
+      python: "for n in range(50): print(n, end=' '); display(n)\nprint('last', end='')\nn",
+      javascript:
+        "for (let n = 0; n < 50; n += 1) { process.stdout.write(n + ' '); await display(n); }\nprocess.stdout.write('last'); 49",
+    };
+    const expected = [...Array.from({ length: 50 }, (_, n) => [`${n} `, String(n)]).flat(), "last", "49"];
+    for (const [language, code] of Object.entries(codes)) {
+      const texts = (await run(code, { language })).flatMap(({ text }) => (text === undefined ? [] : [text]));
+      assert.deepEqual(texts, expected, language);
+    }
+    const closed = await run("import os\nos.close(1)\ndisplay(7)\n8");
+    assert.deepEqual([errorOf(closed), mainOf(closed)], [undefined, "8"], "a closed output holds nothing up");
+  });
+
   test("variables of one execution, a folder, and top-level await", async () => {
     const read = "import os; os.environ.get('SPOT')";
     assert.equal(mainOf(await run(read, { env_vars: { SPOT: "here" } })), "here");
@@ -251,7 +266,7 @@ Rich()`;
       [400, "POST", "/contexts", []],
       [400, "POST", "/contexts", { cwd: "/no/such/folder" }],
       [404, "DELETE", "/contexts/none", undefined],
-      [404, "GET", "/api/kernels", undefined],
+      [404, "GET", "/api/contents", undefined],
       [405, "PUT", "/execute", { code: "1" }],
     ];
     for (const [status, method, path, body] of refused) {

@@ -1,6 +1,6 @@
 /** The caller of an execution, who gets its messages as lines. */
 import type { ServerResponse } from "node:http";
-import type { Listener, Message } from "./wire.ts";
+import { type Listener, lineOf, type Message } from "./wire.ts";
 
 export const begin = (res: ServerResponse): ServerResponse =>
   res.writeHead(200, { "Content-Type": "application/x-ndjson", "Cache-Control": "no-store" });
@@ -16,7 +16,7 @@ export function listenerOf(res: ServerResponse): Listener {
     tell(message: Message) {
       if (signal.aborted) return true;
       if (!res.headersSent) begin(res);
-      return res.write(`${JSON.stringify(message)}\n`);
+      return res.write(`${JSON.stringify(lineOf(message))}\n`);
     },
     drained: () => {
       // All that wait share one promise: output that comes before a pause takes hold asks again with each message.

@@ -1,10 +1,15 @@
-/** One output stream of a worker during an execution: text up to the mark that the worker writes at the end. */
+/**
+ * One output stream of a worker during an execution. The worker writes the mark of the execution into the stream, with
+ * one more byte: before each result (a fence), so that the result comes after the output before it, and at the end.
+ */
 import { StringDecoder } from "node:string_decoder";
+
+const FENCE = 1;
 
 export class MarkedOutput {
   readonly #mark: Buffer;
   readonly #decoder = new StringDecoder("utf8");
-  /** The end of the bytes so far, which may be the beginning of the mark. */
+  /** The end of the bytes so far, which may be the beginning of a mark. */
   #held: Buffer = Buffer.alloc(0);
   #ended = false;
 
@@ -16,15 +21,25 @@ export class MarkedOutput {
     return this.#ended;
   }
 
-  /** The text that the chunk completes. */
-  take(chunk: Buffer): string {
-    if (this.#ended) return "";
-    const bytes = this.#held.byteLength === 0 ? chunk : Buffer.concat([this.#held, chunk]);
-    const at = bytes.indexOf(this.#mark);
-    this.#ended = at >= 0;
-    const upTo = this.#ended ? at : bytes.byteLength - this.#beginningAtEnd(bytes);
-    this.#held = this.#ended ? Buffer.alloc(0) : Buffer.from(bytes.subarray(upTo));
-    return this.#decoder.write(bytes.subarray(0, upTo));
+  /** The texts that the chunk completes; there is a fence between each two of them. */
+  take(chunk: Buffer): string[] {
+    if (this.#ended) return [""];
+    const texts: string[] = [];
+    let bytes = this.#held.byteLength === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    this.#held = Buffer.alloc(0);
+    for (;;) {
+      const at = bytes.indexOf(this.#mark);
+      const kind = at < 0 ? undefined : bytes[at + this.#mark.byteLength];
+      if (kind === undefined) {
+        const upTo = at < 0 ? bytes.byteLength - this.#beginningAtEnd(bytes) : at;
+        this.#held = Buffer.from(bytes.subarray(upTo));
+        return [...texts, this.#decoder.write(bytes.subarray(0, upTo))];
+      }
+      texts.push(this.#decoder.write(bytes.subarray(0, at)));
+      this.#ended = kind !== FENCE;
+      if (this.#ended) return texts;
+      bytes = bytes.subarray(at + this.#mark.byteLength + 1);
+    }
   }
 
   /** The text that is left when the worker has ended without a mark. */

@@ -1,30 +1,25 @@
 /**
  * The code interpreter: contexts that keep their variables, and executions in them whose output is streamed as JSON
- * lines. Ends executions whose caller goes away.
+ * lines. Ends executions whose caller goes away. Clients of the Jupyter kernel protocol see contexts as kernels.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer } from "node:http";
 import { ApiError } from "../http/api-error.ts";
 import { fail } from "../http/fail.ts";
 import { sendJson } from "../http/send.ts";
+import { readBody, textOf } from "./body.ts";
 import type { Context } from "./context.ts";
 import { Contexts } from "./contexts.ts";
+import { acceptChannels } from "./jupyter/channels.ts";
+import { Kernels } from "./jupyter/kernels.ts";
+import { KERNEL_ROUTES } from "./jupyter/routes.ts";
 import { begin, listenerOf } from "./listener.ts";
+import { type Call, emptied, type Route } from "./route.ts";
 
-const BODY_BYTES_MAX = 16 * 1024 * 1024;
 /** Proxies close a connection that is silent for long. Clients ignore messages of types that they do not know. */
 const KEEPALIVE_MS = 20_000;
 const TIMEOUT_MAX_MS = 24 * 60 * 60 * 1000;
 
-interface Call {
-  contexts: Contexts;
-  req: IncomingMessage;
-  res: ServerResponse;
-  id: string;
-}
-
-type Handler = (call: Call) => Promise<void> | void;
-
-const ROUTES: readonly [method: string, path: RegExp, handler: Handler][] = [
+const ROUTES: readonly Route[] = [
   ["GET", /^\/(?:health)?$/, ({ res }) => sendJson(res, 200, { status: "ok" })],
   ["GET", /^\/contexts$/, ({ contexts, res }) => sendJson(res, 200, contexts.list().map(shown))],
   ["POST", /^\/contexts$/, createContext],
@@ -41,15 +36,18 @@ const ROUTES: readonly [method: string, path: RegExp, handler: Handler][] = [
     ({ contexts, res, id }) => emptied(res, () => contexts.find(id).interrupt()),
   ],
   ["POST", /^\/execute$/, execute],
+  ...KERNEL_ROUTES,
 ];
 
 /** Listens on the loopback address, on every given port. */
 export async function runInterpreter(ports: readonly number[]): Promise<void> {
   const contexts = new Contexts(process.cwd());
+  const kernels = new Kernels(contexts);
   for (const port of ports) {
     const server = createServer((req, res) => {
-      dispatch(contexts, req, res).catch((error: unknown) => fail(res, error));
+      dispatch({ contexts, kernels, req, res }).catch((error: unknown) => fail(res, error));
     });
+    server.on("upgrade", (req, socket, head) => acceptChannels(kernels, req, socket, head));
     server.timeout = 0;
     server.requestTimeout = 0;
     server.keepAliveTimeout = 0;
@@ -63,11 +61,12 @@ export async function runInterpreter(ports: readonly number[]): Promise<void> {
     });
 }
 
-async function dispatch(contexts: Contexts, req: IncomingMessage, res: ServerResponse): Promise<void> {
+async function dispatch(call: Omit<Call, "id">): Promise<void> {
+  const { req, res } = call;
   const [path = "/"] = (req.url ?? "/").split("?");
   const fitting = ROUTES.filter(([, pattern]) => pattern.test(path));
   const [, pattern, handler] = fitting.find(([method]) => method === req.method) ?? [];
-  if (pattern && handler) return handler({ contexts, req, res, id: decodeURIComponent(pattern.exec(path)?.[1] ?? "") });
+  if (pattern && handler) return handler({ ...call, id: decodeURIComponent(pattern.exec(path)?.[1] ?? "") });
   if (fitting.length === 0) throw new ApiError(404, `The code interpreter has nothing at ${path}.`);
   const allowed = fitting.map(([method]) => method).join(", ");
   res.setHeader("Allow", allowed);
@@ -80,11 +79,6 @@ async function createContext({ contexts, req, res }: Call): Promise<void> {
 }
 
 const shown = ({ id, language, cwd }: Context): Record<string, string> => ({ id, language: language.name, cwd });
-
-function emptied(res: ServerResponse, act: () => void): void {
-  act();
-  res.writeHead(204).end();
-}
 
 async function execute({ contexts, req, res }: Call): Promise<void> {
   const body = await readBody(req);
@@ -108,37 +102,6 @@ function contextOf(contexts: Contexts, id: string | undefined, language: string 
   if (language !== undefined)
     throw new ApiError(400, 'Name either "context_id" or "language": a context has a language.');
   return contexts.find(id);
-}
-
-async function readBody(req: IncomingMessage): Promise<Record<string, unknown>> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of req as AsyncIterable<Buffer>) {
-    bytes += chunk.byteLength;
-    if (bytes > BODY_BYTES_MAX) throw new ApiError(413, `A request has at most ${BODY_BYTES_MAX} bytes.`);
-    chunks.push(chunk);
-  }
-  if (bytes === 0) return {};
-  const parsed: unknown = parsedOr(Buffer.concat(chunks).toString("utf8"));
-  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
-    throw new ApiError(400, "The body must be a JSON object.");
-  return parsed as Record<string, unknown>;
-}
-
-function parsedOr(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
-
-/** Absent, null and an empty text are the same. */
-function textOf(body: Record<string, unknown>, name: string): string | undefined {
-  const value = body[name] ?? undefined;
-  if (value === undefined || (value === "" && name !== "code")) return undefined;
-  if (typeof value !== "string") throw new ApiError(400, `"${name}" must be a string.`);
-  return value;
 }
 
 function envOf(value: unknown): Record<string, string> {

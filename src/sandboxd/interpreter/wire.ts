@@ -1,8 +1,8 @@
-/** Messages of an execution, as clients read them: one JSON object per line. */
+/** Messages of an execution, and the lines of JSON that clients of the run-code call read. */
 
 export type Message =
   | { type: "stdout" | "stderr"; text: string; timestamp: number }
-  | ({ type: "result"; is_main_result: boolean } & Record<string, unknown>)
+  | { type: "result"; isMain: boolean; data: Readonly<Record<string, unknown>> }
   | { type: "error"; name: string; value: string; traceback: string }
   | { type: "number_of_executions"; execution_count: number }
   | { type: "keepalive" };
@@ -22,7 +22,9 @@ const SHORT_NAMES: Readonly<Record<string, string>> = {
 };
 
 /** Representations of other media types are in `extra`. */
-export function resultMessage(data: Record<string, unknown>, isMain: boolean): Message {
+export function lineOf(message: Message): Record<string, unknown> {
+  if (message.type !== "result") return message;
+  const { data, isMain } = message;
   const short: Record<string, unknown> = {};
   const extra: Record<string, unknown> = {};
   for (const [type, content] of Object.entries(data)) {

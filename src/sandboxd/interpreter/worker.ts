@@ -10,7 +10,7 @@ import { errnoOf } from "../http/api-error.ts";
 import { familyOf } from "../process/tree.ts";
 import type { Language } from "./languages.ts";
 import { MarkedOutput } from "./marked-output.ts";
-import { errorMessage, type Listener, resultMessage } from "./wire.ts";
+import { errorMessage, type Listener, type Message } from "./wire.ts";
 
 /** Largest result; a result holds images as base64. */
 const LINE_BYTES_MAX = 32 * 1024 * 1024;
@@ -31,6 +31,8 @@ export interface Request {
   number: number;
   code: string;
   env: Record<string, string>;
+  /** Shows the text of strings with their quotes, as notebooks do; clients of the run-code call expect none. */
+  quotes?: boolean;
   /** Interrupts the execution after this time. */
   timeoutMs: number | null;
 }
@@ -46,9 +48,16 @@ interface Execution {
   request: Request;
   listener: Listener;
   outputs: Record<Stream, MarkedOutput>;
-  /** Streams whose mark has not come. */
+  /** Streams whose last mark has not come. */
   open: Set<Stream>;
+  /** Text of each stream that waits for a result: each piece after the first comes after one more fence. */
+  pieces: Record<Stream, string[]>;
+  /** Results and errors that wait for their fences on all streams. */
+  held: Message[];
   bytes: number;
+  /** The code runs; an interrupt before that would have no effect. */
+  hasBegun: boolean;
+  isInterrupted: boolean;
   isDone: boolean;
   isLate: boolean;
   settle(died: string | null): void;
@@ -86,8 +95,8 @@ export class Worker {
   /** Runs one execution; the caller waits for its end before the next. */
   async run(request: Request, listener: Listener): Promise<Outcome> {
     if (this.#died !== null) return { died: this.#died, isLate: false };
-    const mark = `\0${randomBytes(16).toString("hex")}\0`;
-    const { number, code, env, timeoutMs } = request;
+    const mark = `\0${randomBytes(16).toString("hex")}`;
+    const { number, code, env, quotes = false, timeoutMs } = request;
     const timers = new Set<NodeJS.Timeout>();
     const stop = (): void => this.#interrupt(timers);
     try {
@@ -98,10 +107,17 @@ export class Worker {
           listener,
           outputs,
           open: new Set(STREAMS),
+          pieces: { stdout: [""], stderr: [""] },
+          held: [],
           bytes: 0,
+          hasBegun: false,
+          isInterrupted: false,
           isDone: false,
           isLate: false,
-          settle: (died) => resolve({ died, isLate: execution.isLate }),
+          settle: (died) => {
+            this.#tellRest(execution);
+            resolve({ died, isLate: execution.isLate });
+          },
         };
         this.#execution = execution;
         listener.signal.addEventListener("abort", stop, { once: true });
@@ -112,7 +128,7 @@ export class Worker {
               stop();
             }, timeoutMs),
           );
-        this.#send({ number, code, env, mark });
+        this.#send({ number, code, env, quotes, mark });
         if (listener.signal.aborted) stop();
       });
     } finally {
@@ -149,7 +165,8 @@ export class Worker {
     const { pid } = this.#child;
     if (pid === undefined || this.#died !== null) return;
     const execution = this.#execution;
-    signalTo(-pid, "SIGINT");
+    if (execution) execution.isInterrupted = true;
+    if (execution?.hasBegun) signalTo(-pid, "SIGINT");
     const kill = (): void => {
       if (this.#execution === execution) this.kill();
     };
@@ -177,16 +194,22 @@ export class Worker {
     if (!execution || execution.isDone) return;
     const message = parsed(line);
     if (message?.type === "result" && isRecord(message.data)) {
-      if (this.#mayAdd(execution, line.length)) this.#tell(resultMessage(message.data, message.main === true));
+      if (this.#mayAdd(execution, line.length))
+        this.#hold(execution, { type: "result", isMain: message.main === true, data: message.data }, message.unfenced);
     } else if (message?.type === "error") {
       const { name, value, traceback } = message;
       if (execution.isLate) return;
-      this.#tell(errorMessage(String(name), String(value), String(traceback)));
+      this.#hold(execution, errorMessage(String(name), String(value), String(traceback)), message.unfenced);
+    } else if (message?.type === "begun") {
+      execution.hasBegun = true;
+      const { pid } = this.#child;
+      if (execution.isInterrupted && pid !== undefined) signalTo(-pid, "SIGINT");
     } else if (message?.type === "done") {
       const { number, marked } = message;
       if (number !== execution.request.number) return;
       if (Array.isArray(marked))
         for (const [index, name] of STREAMS.entries()) if (!marked.includes(index + 1)) execution.open.delete(name);
+      this.#release(execution);
       execution.isDone = true;
       setTimeout(() => execution.settle(null), LAST_OUTPUT_MS).unref();
       this.#settleWhenOver(execution);
@@ -197,14 +220,47 @@ export class Worker {
     const execution = this.#execution;
     if (!execution) return; // output between executions belongs to nobody
     const output = execution.outputs[name];
-    this.#tellText(execution, name, output.take(chunk));
-    if (!output.ended) return;
-    execution.open.delete(name);
-    this.#settleWhenOver(execution);
+    this.#add(execution, name, output.take(chunk));
+    if (output.ended) execution.open.delete(name);
+    this.#release(execution);
+    if (output.ended) this.#settleWhenOver(execution);
   }
 
-  #tellText(execution: Execution, type: Stream, text: string): void {
-    if (text === "" || !this.#mayAdd(execution, text.length)) return;
+  #add(execution: Execution, name: Stream, [first = "", ...more]: string[]): void {
+    const chars = more.reduce((sum, text) => sum + text.length, first.length);
+    const mayAdd = chars === 0 || this.#mayAdd(execution, chars);
+    const pieces = execution.pieces[name];
+    pieces.push(`${pieces.pop() ?? ""}${mayAdd ? first : ""}`, ...more.map((text) => (mayAdd ? text : "")));
+  }
+
+  /** A result waits for the output before it. `unfenced`: descriptors that the code has closed. */
+  #hold(execution: Execution, message: Message, unfenced: unknown): void {
+    execution.held.push(message);
+    if (Array.isArray(unfenced))
+      for (const [index, name] of STREAMS.entries()) if (unfenced.includes(index + 1)) execution.pieces[name].push("");
+    this.#release(execution);
+  }
+
+  /** Tells output up to the next fence, and the result behind it once all streams have come to that fence. */
+  #release(execution: Execution): void {
+    const { held, pieces, open } = execution;
+    for (;;) {
+      for (const name of STREAMS) this.#tellText(name, pieces[name].splice(0, 1, "")[0] ?? "");
+      const isFenced = [...open].every((name) => pieces[name].length > 1);
+      const message = isFenced ? held.shift() : undefined;
+      if (message === undefined) return;
+      this.#tell(message);
+      for (const name of STREAMS) if (pieces[name].length > 1) pieces[name].shift();
+    }
+  }
+
+  #tellRest(execution: Execution): void {
+    execution.open.clear();
+    this.#release(execution);
+    for (const name of STREAMS) this.#tellText(name, execution.pieces[name].join(""));
+  }
+
+  #tellText(type: Stream, text: string): void {
     for (let at = 0; at < text.length; ) {
       const end = endOfPart(text, at);
       this.#tell({ type, text: text.slice(at, end), timestamp: Date.now() });
@@ -224,7 +280,7 @@ export class Worker {
     return false;
   }
 
-  #tell(message: Parameters<Listener["tell"]>[0]): void {
+  #tell(message: Message): void {
     const listener = this.#execution?.listener;
     if (!listener || listener.signal.aborted || listener.tell(message)) return;
     this.#flow(false);
@@ -256,7 +312,7 @@ export class Worker {
     if (!execution) return;
     const settle = (): void => {
       if (this.#execution !== execution) return;
-      for (const name of STREAMS) this.#tellText(execution, name, execution.outputs[name].rest());
+      for (const name of STREAMS) this.#add(execution, name, [execution.outputs[name].rest()]);
       execution.settle(how);
     };
     // The last output may still be on its way; a process that escaped may hold the stream open for ever.

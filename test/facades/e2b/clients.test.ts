@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { LONG } from "../../long.ts";
 import { machineSkip, sandboxSuite } from "../../sandbox-suite.ts";
 import { printed } from "../../sdk/place.ts";
+import { environmentWith } from "../../sdk/python-environment.ts";
 
 const run = promisify(execFile);
 const { start, stop, platform } = sandboxSuite();
@@ -35,18 +36,10 @@ describe("programs written for E2B", { skip: machineSkip }, () => {
   test("a program with the package of PyPI runs with other addresses", {
     skip: !LONG && "npm run test:long has it",
   }, async (t) => {
-    const venv = join(folder, "venv");
-    const pip = ["-m", "pip", "--python", join(venv, "bin/python"), "-q", "--disable-pip-version-check"];
-    const wanted = join(import.meta.dirname, "requirements.txt");
-    const failed = await run("python3", ["-m", "venv", "--without-pip", venv])
-      .then(() => run("python3", [...pip, "install", "--no-compile", "-r", wanted]))
-      .then(
-        () => null,
-        (error: { stderr?: string }) => error.stderr ?? String(error),
-      );
-    if (failed !== null) return t.skip(`pip finds no registry with E2B's client: ${failed.slice(0, 200)}`);
+    const { python, missing } = await environmentWith(folder, join(import.meta.dirname, "requirements.txt"));
+    if (missing !== null) return t.skip(missing);
     const program = join(import.meta.dirname, "program.py");
-    await run(join(venv, "bin/python"), [program], { cwd: folder, env: moved() }).catch(printed);
+    await run(python, [program], { cwd: folder, env: moved() }).catch(printed);
   });
 });
 

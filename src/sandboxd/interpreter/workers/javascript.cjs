@@ -14,9 +14,15 @@ const TEXT_CHARS_MAX = 1_000_000;
 const TRACEBACK_CHARS_MAX = 64_000;
 const EXIT_WITHOUT_SERVER = 70;
 const WAIT_MS = 2;
+const FENCE = "\x01";
+const END = "\0";
 
 /** Set while code runs: ends the execution with an error. */
 let interrupt = null;
+/** Whether the text of a string has its quotes; the execution says so. */
+let quotes = false;
+/** Written to both outputs before each result and after the execution; empty between executions. */
+let mark = "";
 
 function write(fd, text) {
   let rest = Buffer.from(text);
@@ -38,6 +44,24 @@ function send(message) {
   }
 }
 
+/** Writes the mark to both outputs; the descriptors that code has closed are left out of the answer. */
+const marked = (kind) =>
+  [1, 2].filter((fd) => {
+    try {
+      write(fd, mark + kind);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+
+/** Sends a result or an error, which comes after the output before it. Between executions it is for nobody. */
+function sendAfterOutput(message) {
+  if (mark === "") return;
+  const fenced = marked(FENCE);
+  send({ ...message, unfenced: [1, 2].filter((fd) => !fenced.includes(fd)) });
+}
+
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most)}… (${text.length} characters)` : text);
 
 const contentOf = (content) =>
@@ -46,7 +70,7 @@ const contentOf = (content) =>
     : content;
 
 async function bundleOf(value) {
-  const text = typeof value === "string" ? value : inspect(value);
+  const text = typeof value === "string" && !quotes ? value : inspect(value);
   const own =
     value !== null && typeof value === "object" && typeof value[DISPLAY] === "function" ? await value[DISPLAY]() : {};
   const data = { "text/plain": cut(text, TEXT_CHARS_MAX), ...own };
@@ -58,7 +82,7 @@ globalThis.display = async (value, { raw = false } = {}) => {
   const data = raw
     ? Object.fromEntries(Object.entries(value).map(([type, content]) => [type, contentOf(content)]))
     : await bundleOf(value);
-  send({ type: "result", main: false, data });
+  sendAfterOutput({ type: "result", main: false, data });
 };
 globalThis.require = createRequire(`${process.cwd()}/`);
 
@@ -90,30 +114,27 @@ function run({ number, code }) {
 
 async function execute(request) {
   const before = { ...process.env };
+  ({ quotes, mark } = request);
   Object.assign(process.env, request.env);
   const interrupted = new Promise((_, reject) => {
     interrupt = () => reject(Object.assign(new Error("The execution was interrupted."), { name: "InterruptedError" }));
   });
+  send({ type: "begun" });
   try {
     const outcome = await Promise.race([run(request), interrupted]);
-    if (outcome?.value !== undefined) send({ type: "result", main: true, data: await bundleOf(outcome.value) });
+    if (outcome?.value !== undefined)
+      sendAfterOutput({ type: "result", main: true, data: await bundleOf(outcome.value) });
   } catch (error) {
-    send(describe(error));
+    sendAfterOutput(describe(error));
   }
   interrupt = null;
   for (const name of Object.keys(request.env)) {
     if (name in before) process.env[name] = before[name];
     else delete process.env[name];
   }
-  const marked = [1, 2].filter((fd) => {
-    try {
-      write(fd, request.mark);
-      return true;
-    } catch {
-      return false; // code has closed the descriptor
-    }
-  });
-  send({ type: "done", number: request.number, marked });
+  const ended = marked(END);
+  mark = "";
+  send({ type: "done", number: request.number, marked: ended });
 }
 
 process.on("SIGINT", () => interrupt?.());

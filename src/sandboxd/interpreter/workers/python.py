@@ -1,9 +1,10 @@
 """Runs the Python code of one context of the code interpreter. Standard library only.
 
 The server talks to this program on descriptor 3, one JSON object per line in both directions: an execution comes in,
-results and errors go out, and `done` ends them. Standard output and standard error are read by the server itself, so
-output of child processes and of C code is seen too. After an execution the worker writes the execution's mark to both,
-so that the server knows where the output of the execution ends.
+`begun` says that an interrupt now reaches its code, results and errors go out, and `done` ends them. Standard output
+and standard error are read by the server itself, so output of child processes and of C code is seen too. The worker
+writes the execution's mark to both: before each result, which the server then passes on after the output before it,
+and after the execution.
 """
 
 import ast
@@ -26,6 +27,8 @@ TEXT_CHARS_MAX = 1_000_000
 TRACEBACK_CHARS_MAX = 64_000
 CELL = "<cell "
 EXIT_WITHOUT_SERVER = 70
+FENCE = b"\1"
+END = b"\0"
 
 METHODS = {
     "text/html": "_repr_html_",
@@ -55,12 +58,23 @@ class Channel:
         return json.loads(line)
 
     def send(self, message):
-        rest = memoryview(json.dumps(message, default=str).encode() + b"\n")
         try:
-            while rest:
-                rest = rest[os.write(self.fd, rest) :]
+            write(self.fd, json.dumps(message, default=str).encode() + b"\n")
         except OSError:
             os._exit(EXIT_WITHOUT_SERVER)
+
+    def send_after_output(self, message):
+        """Sends a result or an error, which comes after the output before it. Between executions it is for nobody."""
+        if not cells.mark:
+            return
+        message["unfenced"] = [output.fd for output in outputs if not output.fence(cells.mark)]
+        self.send(message)
+
+
+def write(fd, content):
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
 
 
 class Output:
@@ -82,16 +96,26 @@ class Output:
             setattr(sys, f"__{self.name}__", self.stream)
         setattr(sys, self.name, self.stream)
 
+    def fence(self, mark):
+        """Marks the place of a result in the output. False when code has closed the descriptor."""
+        self.flush()
+        try:
+            write(self.kept, mark + FENCE)
+            return True
+        except OSError:
+            return False
+
     def end(self, mark):
+        self.flush()
+        self.restore()
+        write(self.fd, mark + END)
+
+    def flush(self):
         for stream in (getattr(sys, self.name, None), self.stream):
             try:
                 stream.flush()
             except Exception:
                 pass
-        self.restore()
-        rest = mark
-        while rest:
-            rest = rest[os.write(self.fd, rest) :]
 
     def is_ours(self):
         try:
@@ -126,8 +150,8 @@ def text_of(value):
         text = repr(value)
     except Exception as error:
         text = f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
-    # Clients of code interpreters expect the text of a str without its quotes.
-    if isinstance(value, str) and len(text) >= 2 and text[0] in "'\"" and text[-1] == text[0]:
+    # Clients of the run-code call expect the text of a str without its quotes.
+    if not cells.quotes and isinstance(value, str) and len(text) >= 2 and text[0] in "'\"" and text[-1] == text[0]:
         text = text[1:-1]
     if len(text) > TEXT_CHARS_MAX:
         text = f"{text[:TEXT_CHARS_MAX]}… ({len(text)} characters)"
@@ -163,7 +187,7 @@ def display(*values, raw=False, **options):
     """Sends values to the caller as results. With raw=True each value is a dict by media type."""
     for value in values:
         data = {key: encoded(content) for key, content in value.items()} if raw else bundle_of(value)
-        channel.send({"type": "result", "main": False, "data": data})
+        channel.send_after_output({"type": "result", "main": False, "data": data})
 
 
 BACKEND = "berth_figures"
@@ -239,6 +263,8 @@ class Cells:
         sys.modules["__main__"] = self.module
         self.loop = None
         self.is_running = False
+        self.quotes = False
+        self.mark = b""
 
     def run(self, number, source):
         name = f"{CELL}{number}>"
@@ -251,7 +277,7 @@ class Cells:
             value = self.evaluate(code)
             if value is not None:
                 self.module._ = value
-                channel.send({"type": "result", "main": True, "data": bundle_of(value)})
+                channel.send_after_output({"type": "result", "main": True, "data": bundle_of(value)})
         show_figures()
 
     def evaluate(self, code):
@@ -299,6 +325,9 @@ def execute(request):
     try:
         try:
             cells.is_running = True
+            cells.quotes = request["quotes"]
+            cells.mark = request["mark"].encode()
+            channel.send({"type": "begun"})
             cells.run(request["number"], request["code"])
         finally:
             cells.is_running = False
@@ -308,14 +337,15 @@ def execute(request):
     if os.getpid() != pid:
         os._exit(0)
     if failure is not None:
-        channel.send(describe(failure))
+        channel.send_after_output(describe(failure))
     for name in request["env"]:
         if name in before:
             os.environ[name] = before[name]
         else:
             os.environ.pop(name, None)
     for output in outputs:
-        output.end(request["mark"].encode())
+        output.end(cells.mark)
+    cells.mark = b""
     channel.send({"type": "done", "number": request["number"]})
 
 
