@@ -195,7 +195,7 @@ export const SETTINGS = {
   pool_size: {
     env: "BERTH_POOL_SIZE",
     schema: z.coerce.number().int().min(0).max(1000).default(4),
-    about: "Sandboxes kept ready for the next create; drivers docker and kubernetes keep none.",
+    about: "Sandboxes that driver local keeps ready for the next create.",
   },
   driver: {
     env: "BERTH_DRIVER",

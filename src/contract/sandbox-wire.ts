@@ -112,7 +112,10 @@ export interface SandboxUser {
   home?: string;
 }
 
-/** Every connection accepted on `listen` (host:port, loopback) becomes one connection to the platform. */
+/**
+ * Every connection accepted on `listen` (host:port, loopback) becomes one connection to the platform. A door with neither
+ * `socket` nor `remote` gets its port with the claim, and hangs up before.
+ */
 export interface DoorConfig {
   listen: string;
   /** The platform's unix socket. */
@@ -202,6 +205,8 @@ export const CONTROL = {
   endsAt: "/ends-at",
   /** POST `{ graceMs }`: SIGTERM to everything, SIGKILL after that time. */
   end: "/end",
+  /** POST `SandboxClaim`: gives a prepared sandbox its owner, for a platform that shares no folder with it. */
+  claim: "/claim",
   /** POST `{ graceMs }`: ends every process but init and the daemon, which goes on serving; the files stay. */
   halt: "/halt",
   /** POST: stops every process but init and the daemon (SIGSTOP), and lets them go on (SIGCONT). */
@@ -244,6 +249,8 @@ export interface SandboxClaim {
   env?: Record<string, string>;
   workDir?: string;
   user?: SandboxUser;
+  /** The platform's ports for the doors of the configuration, in their order. */
+  doors?: RemoteDoor[];
 }
 
 /** The activity counters that decide about standby. */

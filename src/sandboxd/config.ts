@@ -17,7 +17,7 @@ const isGate: Check = (value) => isRecord(value) && isCount(value.port) && isTex
 const isRemote: Check = (value) => isGate(value) && isRecord(value) && isText(value.host) && isText(value.purpose);
 const isDoor: Check = (value) =>
   isRecord(value) &&
-  (value.remote === undefined ? isPath(value.socket) : isRemote(value.remote)) &&
+  (value.remote === undefined ? value.socket === undefined || isPath(value.socket) : isRemote(value.remote)) &&
   isText(value.listen) &&
   parseListen(String(value.listen)) !== null;
 const isExec: Check = (value) =>
@@ -58,6 +58,16 @@ const FIELDS: Record<keyof SandboxdConfig, Field> = {
   processesMax: { check: isCount },
   exec: { check: isExec },
 };
+
+/** The part of `SandboxClaim` that can come by the control socket. */
+const CLAIM_FIELDS: Record<string, Field> = {
+  env: FIELDS.env,
+  workDir: FIELDS.workDir,
+  doors: { check: (value) => Array.isArray(value) && value.every(isRemote) },
+};
+
+/** Null for a claim that can be kept. */
+export const mistakeInClaim = (value: unknown): string | null => mistakeIn(value, CLAIM_FIELDS);
 
 export function readConfig(file: string): SandboxdConfig {
   const parsed: unknown = JSON.parse(readFileSync(file, "utf8"));

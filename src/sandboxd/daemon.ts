@@ -64,9 +64,10 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
   const onDemand = new OnDemand(environment, processes);
   const dial: Dial = (port) => onDemand.dial(port);
   const ports = createPortDoor(dial, count("portConnections"));
-  const doors = (config.doors ?? []).map((door) =>
-    listening(createPlatformDoor(door, count("doorConnections")), parseListen(door.listen) ?? {}),
-  );
+  const doors = (config.doors ?? []).map(({ listen, socket, remote }, index) => {
+    const way = () => ({ socket, remote: remote ?? environment.claimedDoor(index) });
+    return listening(createPlatformDoor(way, count("doorConnections")), parseListen(listen) ?? {});
+  });
   const api = createApiServer(daemon);
   const names = config.names === undefined ? null : parseListen(config.names);
   const sockets: Door[] = [

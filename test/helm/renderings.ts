@@ -38,7 +38,7 @@ export const CASES: Readonly<Record<string, object>> = {
         image: "registry.example.net/base:1",
         pullSecrets: ["a", "b"],
       },
-      ...{ runtimeClassName: "gvisor", storageClassName: "fast", userNamespaces: true },
+      ...{ runtimeClassName: "gvisor", storageClassName: "fast", userNamespaces: true, poolSize: 0 },
     },
     settings: { BERTH_LOG_DAYS: 3, BERTH_REGION: "eu" },
     extraEnv: [{ name: "BERTH_IDENTITY_PROVIDERS", valueFrom: { secretKeyRef: { name: "idp", key: "providers" } } }],

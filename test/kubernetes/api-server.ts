@@ -49,6 +49,8 @@ export class ApiServer {
   losesAnswer: (method: string, path: string) => boolean = () => false;
   /** Whether a write is refused as if another writer had been faster. */
   conflicts: (method: string, path: string) => boolean = () => false;
+  /** Of the version that the API server says it has. */
+  minor = "36";
   /** Every request: method and path with its query. */
   readonly requests: string[] = [];
   readonly #watches = new Set<{ tell(event: KubeEvent): void; bookmark(): void; end(): void; silent: boolean }>();
@@ -116,7 +118,8 @@ export class ApiServer {
     const method = request.method ?? "GET";
     this.requests.push(`${method} ${url.pathname}${url.search}`);
     if (request.headers.authorization !== `Bearer ${API_TOKEN}`) throw new Refusal(401, "Unauthorized", "Unauthorized");
-    if (url.pathname === "/version") return send(response, 200, { major: "1", minor: "34", gitVersion: "v1.34.0" });
+    if (url.pathname === "/version")
+      return send(response, 200, { major: "1", minor: this.minor, gitVersion: `v1.${this.minor}.0` });
     const target = targetOf(url.pathname);
     const { resource, name, sub } = target;
     const isWatch = url.searchParams.get("watch") === "true";
@@ -190,6 +193,7 @@ export class ApiServer {
         "the object has been modified; please apply your changes to the latest version",
       );
     const next = (type.includes("strategic") ? strategic(found, patch) : merge(found, patch)) as KubeObject;
+    if (sub === "resize") return this.#resize(found, next);
     if (resource === "pods" && sub === undefined && JSON.stringify(next.spec) !== JSON.stringify(found.spec))
       throw new Refusal(422, "Invalid", "spec: Forbidden: pod updates may not change fields other than the image");
     for (const field of ["uid", "name", "namespace", "creationTimestamp"] as const)
@@ -198,8 +202,24 @@ export class ApiServer {
     return this.store.replace(resource, next);
   }
 
+  /** Only requests and limits of containers, and only processors and memory of these. */
+  #resize(found: KubeObject, next: KubeObject): KubeObject {
+    const fixed = (object: KubeObject): string => {
+      const spec = structuredClone(object.spec) as { containers: { resources?: Record<string, object> }[] };
+      for (const { resources = {} } of spec.containers)
+        for (const amounts of Object.values(resources)) Object.assign(amounts, { cpu: "", memory: "" });
+      return JSON.stringify(spec);
+    };
+    if (fixed(next) !== fixed(found))
+      throw new Refusal(422, "Invalid", "spec: Forbidden: only cpu and memory resources are mutable");
+    const generation = (found.metadata.generation ?? 1) + 1;
+    return this.store.replace("pods", { ...found, spec: next.spec, metadata: { ...found.metadata, generation } });
+  }
+
   #delete({ resource }: Target, found: KubeObject, options: DeleteOptions): unknown {
-    const { uid } = options?.preconditions ?? {};
+    const { uid, resourceVersion } = options?.preconditions ?? {};
+    if (resourceVersion !== undefined && resourceVersion !== found.metadata.resourceVersion)
+      throw new Refusal(409, "Conflict", `Precondition failed: ResourceVersion in precondition: ${resourceVersion}`);
     if (uid !== undefined && uid !== found.metadata.uid)
       throw new Refusal(
         409,
@@ -251,7 +271,7 @@ export class ApiServer {
 
 interface DeleteOptions {
   gracePeriodSeconds?: number;
-  preconditions?: { uid?: string };
+  preconditions?: { uid?: string; resourceVersion?: string };
 }
 
 function targetOf(path: string): Target {
@@ -282,8 +302,10 @@ function selects(url: URL, object: KubeObject): boolean {
   const phase = (object.status as { phase?: string } | undefined)?.phase ?? "";
   const known: Record<string, string> = { "metadata.name": name, "status.phase": phase };
   return (
-    terms.every((term) => labels[term.split("=")[0] ?? ""] === term.split("=").at(-1)) &&
-    fields.every((term) => known[term.split("=")[0] ?? ""] === term.split("=").at(-1))
+    terms.every((term) => {
+      const [key = "", value] = term.split("=");
+      return value === undefined ? labels[key] !== undefined : labels[key] === value;
+    }) && fields.every((term) => known[term.split("=")[0] ?? ""] === term.split("=").at(-1))
   );
 }
 

@@ -36,12 +36,12 @@ test("a create whose answer was lost finds its object, and a delete leaves an ob
   const { object, made } = await client.create(anything, CLAIMS, claim("a"));
   assert.equal(made, false);
   assert.equal(api.store.list("persistentvolumeclaims", "n").length, 1);
-  await client.remove(`${CLAIMS}/a`, "another-uid", 0);
+  await client.remove(`${CLAIMS}/a`, { uid: "another-uid" }, 0);
   assert.equal((await client.find(anything, `${CLAIMS}/a`))?.metadata.uid, object.metadata.uid);
   api.losesAnswer = (method) => method === "DELETE" && losses++ < 0;
-  await client.remove(`${CLAIMS}/a`, object.metadata.uid, 0);
+  await client.remove(`${CLAIMS}/a`, { uid: object.metadata.uid }, 0);
   assert.equal(await client.find(anything, `${CLAIMS}/a`), null);
-  await client.remove(`${CLAIMS}/a`, object.metadata.uid, 0);
+  await client.remove(`${CLAIMS}/a`, { uid: object.metadata.uid }, 0);
 });
 
 test("edits of two writers both hold, and a conflict is tried again from the newest object", async (t) => {

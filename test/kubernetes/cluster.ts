@@ -98,8 +98,9 @@ const configOf = (server: string) => ({
 });
 
 export const kubernetesCandidate = (cluster: () => Cluster): Candidate => ({
-  capabilities: ["freezing", "volumes"],
-  open: () => harness(cluster(), { instance: "one" }),
+  capabilities: ["freezing", "volumes", "resizing"],
+  // The first sandbox of a size is made for its owner, and later ones come from the pool where it has one.
+  open: () => harness(cluster(), { instance: "one", poolSize: 1 }),
 });
 
 async function harness(cluster: Cluster, given: Partial<KubernetesDriverOptions>): Promise<Harness> {

@@ -7,7 +7,7 @@ import { enterGate } from "../../src/lib/network/gate/handshake.ts";
 import { newUid } from "../../src/node/conformance/harness.ts";
 import { dial } from "../../src/node/dial/dial.ts";
 import type { KubernetesDriver } from "../../src/node/drivers/kubernetes/kubernetes-driver.ts";
-import { podName } from "../../src/node/drivers/kubernetes/objects/names.ts";
+import { digestOf, podName } from "../../src/node/drivers/kubernetes/objects/names.ts";
 import { commandReader } from "../../src/node/images/image-command.ts";
 import type { WorkloadSpec } from "../../src/node/workload.ts";
 import { NO_CREDENTIALS } from "../../src/registry/credentials.ts";
@@ -191,6 +191,7 @@ describe("the Kubernetes driver", { skip: kubernetesMissing ?? false }, () => {
       "berth.instance": "berth",
       "berth.name": "hostile-name",
       "berth.role": "workload",
+      "berth.uid": digestOf(wanted.uid),
     });
     const [container] = pod?.spec.containers ?? [];
     assert.deepEqual(
@@ -371,6 +372,32 @@ describe("the Kubernetes driver", { skip: kubernetesMissing ?? false }, () => {
     const outcomes = await Promise.allSettled([one.create(all[0] as WorkloadSpec), two.create(all[1] as WorkloadSpec)]);
     assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
     await assert.rejects(two.capabilities.volumes.destroy(id), { code: "conflict" });
+  });
+
+  test("limits that the machine of a pod cannot give are taken back, and an old cluster changes none", async (t) => {
+    const wanted = spec();
+    t.after(() => {
+      cluster.kubelet.resizeProblem = () => null;
+      return one.destroy(wanted.uid);
+    });
+    const made = await one.create(wanted);
+    const { resizing } = one.capabilities;
+    const grown = { memoryMb: 999_999, cpus: 0.5 };
+    cluster.kubelet.resizeProblem = ({ spec }) =>
+      JSON.stringify(spec).includes("1048574951424") ? "Infeasible" : null;
+    await assert.rejects(resizing.resize(wanted.uid, grown), { code: "conflict", message: /enough capacity/ });
+    assert.deepEqual((await two.observe(wanted.uid))?.limits, wanted.limits);
+    await run(made, "(held=$(head -c 80000000 /dev/zero | tr '\\0' x); sleep 600) > /dev/null 2>&1 &");
+    const shrunk = { memoryMb: 64, cpus: 0.5 };
+    await eventually(async () => (await one.stats(wanted.uid)).memoryBytes > shrunk.memoryMb * 2 ** 20);
+    await assert.rejects(resizing.resize(wanted.uid, shrunk), { code: "conflict", message: /are in use/ });
+    assert.notEqual(await one.capability("resizing"), null);
+    cluster.api.minor = "29+";
+    t.after(() => {
+      cluster.api.minor = "36";
+    });
+    const old = await cluster.open({ node: "old" });
+    assert.equal(await old.capability("resizing"), null);
   });
 
   test("a log is kept by one server, and by another when that one is gone", async (t) => {

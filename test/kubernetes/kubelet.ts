@@ -25,6 +25,7 @@ interface Container {
   command: string[];
   workingDir?: string;
   securityContext?: { runAsUser?: number };
+  resources?: object;
   env?: { name: string; value?: string }[];
   volumeMounts?: { name: string; mountPath: string; readOnly?: boolean }[];
 }
@@ -75,6 +76,10 @@ export class Kubelet {
   #next = 1;
   readonly #free: string[] = [];
   #isStopped = false;
+  /** Whether the machine has room for a pod; looked at again when another pod goes. */
+  roomFor: (pod: KubeObject) => boolean = () => true;
+  /** Why the machine does not change the limits of a pod that runs; null: the machine does. */
+  resizeProblem: (pod: KubeObject) => "Deferred" | "Infeasible" | null = () => null;
 
   constructor(api: ApiServer, images: KubeImages) {
     this.#api = api;
@@ -86,6 +91,7 @@ export class Kubelet {
     };
     this.#off = api.store.onEvent(({ resource, type, object }) => {
       if (resource === "pods") setImmediate(() => this.#look(type === "DELETED" ? null : object, object));
+      if (resource === "pods" && type === "DELETED") setImmediate(() => this.#lookAll());
       if (resource === "secrets" && type === "ADDED") setImmediate(() => this.#lookAll());
     });
   }
@@ -152,7 +158,25 @@ export class Kubelet {
     const running = this.#pods.get(metadata.uid);
     if (pod === null) this.#forget(metadata.uid);
     else if (metadata.deletionTimestamp !== undefined) void this.#end(pod);
+    else if (running?.process) this.#resize(pod);
     else if (running === undefined) void this.#start(pod).catch((error: unknown) => this.#fail(metadata.uid, error));
+  }
+
+  /** Tells the limits that a container has, which are those of its specification unless the machine has no room. */
+  #resize(pod: KubeObject): void {
+    const { uid, generation } = pod.metadata;
+    const [container] = (pod.spec as PodSpec).containers;
+    const status = pod.status as { containerStatuses?: { name: string; state: object; resources?: object }[] };
+    const [now] = status.containerStatuses ?? [];
+    if (generation === undefined || !container || !now || !("running" in now.state)) return;
+    const reason = this.resizeProblem(pod);
+    const pending = { type: "PodResizePending", status: "True", reason, message: "Node didn't have enough capacity" };
+    const isDone = reason === null;
+    const resources = isDone ? container.resources : now.resources;
+    this.#status(uid, {
+      ...{ ...status, conditions: isDone ? [] : [{ ...pending, observedGeneration: generation }] },
+      containerStatuses: [{ ...now, ...(resources ? { resources } : {}) }],
+    });
   }
 
   #fail(uid: string, error: unknown): void {
@@ -166,6 +190,11 @@ export class Kubelet {
     if (!container) throw new Error("a pod without containers");
     const secrets = (spec.volumes ?? []).flatMap(({ secret }) => (secret ? [secret.secretName] : []));
     if (!secrets.every((name) => this.#api.store.get("secrets", NAMESPACE, name))) return; // the next look finds them
+    if (!this.roomFor(pod)) {
+      const message = "0/1 nodes are available: 1 Insufficient memory.";
+      const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message }];
+      return this.#status(uid, { phase: "Pending", conditions });
+    }
     for (const { image } of [...(spec.initContainers ?? []), container]) {
       const problem = this.#pullProblem(image, spec);
       if (problem !== null) return this.#waiting(uid, "ErrImagePull", `failed to pull "${image}": ${problem}`);
@@ -221,7 +250,7 @@ export class Kubelet {
     return new PodProcess({
       dir,
       files: image?.files ?? {},
-      env: { ...image?.env, ...env },
+      env: { HOSTNAME: spec.hostname, ...image?.env, ...env },
       command: container.command,
       hostname: spec.hostname,
       workingDir: container.workingDir ?? image?.workDir,

@@ -4,6 +4,7 @@ import type { Target } from "./api-server.ts";
 const RULES: { resource: string; verbs: string[]; names?: (instance: string) => string }[] = [
   { resource: "pods", verbs: ["get", "list", "watch", "create", "delete", "patch"] },
   { resource: "pods/log", verbs: ["get"] },
+  { resource: "pods/resize", verbs: ["patch"] },
   { resource: "secrets", verbs: ["create"] },
   { resource: "secrets", verbs: ["get"], names: (instance) => `${instance}-workload-key` },
   { resource: "persistentvolumeclaims", verbs: ["get", "create", "delete", "patch"] },

@@ -43,6 +43,7 @@ describe("a server with driver kubernetes", { skip: kubernetesMissing ?? false }
       BERTH_KUBE_NAMESPACE: NAMESPACE,
       BERTH_KUBE_IMAGE: BERTH_IMAGE,
       BERTH_KUBE_BASE_IMAGE: BASE_IMAGE,
+      BERTH_KUBE_POOL_SIZE: "0",
       BERTH_KUBE_DOORS: `127.0.0.1:${port}`,
       BERTH_KUBE_DOOR_PORT: port,
       BERTH_REGISTRIES: `private.example,${registry.host}`,

@@ -8,6 +8,7 @@ export interface KubeObject {
     namespace: string;
     uid: string;
     resourceVersion: string;
+    generation?: number;
     creationTimestamp: string;
     deletionTimestamp?: string;
     deletionGracePeriodSeconds?: number;

@@ -75,6 +75,11 @@ export const kubeSettings = {
     schema: flag.default(false),
     about: "For driver kubernetes: pods with user namespaces (hostUsers: false).",
   },
+  kube_pool_size: {
+    env: "BERTH_KUBE_POOL_SIZE",
+    schema: z.coerce.number().int().min(0).max(100).default(1),
+    about: "For driver kubernetes: pods kept ready for each size of sandbox that is in demand; 0 = none.",
+  },
 } as const;
 
 /** Settings that have no meaning with another driver. Kubernetes itself sets the others in every pod. */
@@ -98,4 +103,5 @@ export const kubernetesOf = (config: Values) => ({
   storageClass: config.kube_storage_class,
   pullSecrets: config.kube_pull_secrets,
   userNamespaces: config.kube_user_namespaces,
+  poolSize: config.kube_pool_size,
 });

@@ -4,18 +4,23 @@
  * about them.
  */
 import { connect, createServer, type Server } from "node:net";
-import { DOOR_CONNECTIONS_MAX, type DoorConfig } from "../../contract/sandbox-wire.ts";
+import { DOOR_CONNECTIONS_MAX, type RemoteDoor } from "../../contract/sandbox-wire.ts";
 import { enterGate } from "../../lib/network/gate/handshake.ts";
 import { pipeBoth } from "./pipe.ts";
 
 /** How long the two directions of a connection that the platform has ended may differ. */
 const LINGER_MS = 5000;
 
-export function createPlatformDoor({ socket = "", remote }: DoorConfig, count: (change: 1 | -1) => void): Server {
+/** Where a connection goes; neither in a sandbox without an owner. */
+export type Way = () => { socket?: string | undefined; remote?: RemoteDoor | undefined };
+
+export function createPlatformDoor(way: Way, count: (change: 1 | -1) => void): Server {
   const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (client) => {
+    const { socket, remote } = way();
+    if (socket === undefined && remote === undefined) return void client.destroy();
     const platform = remote
       ? connect({ host: remote.host, port: remote.port, allowHalfOpen: true, noDelay: true })
-      : connect({ path: socket, allowHalfOpen: true });
+      : connect({ path: socket ?? "", allowHalfOpen: true });
     const refuse = (): void => {
       client.destroy();
       platform.destroy();

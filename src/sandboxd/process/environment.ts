@@ -3,10 +3,11 @@
  * configuration (or the claim that replaces its part), the metadata file, the request.
  */
 import { readFileSync, statSync } from "node:fs";
-import type { SandboxClaim, SandboxdConfig, SandboxUser } from "../../contract/sandbox-wire.ts";
+import type { RemoteDoor, SandboxClaim, SandboxdConfig, SandboxUser } from "../../contract/sandbox-wire.ts";
 import { userByName, userOf } from "../files/accounts.ts";
 import type { PathBase } from "../files/byte-path.ts";
 import { ApiError, errnoOf } from "../http/api-error.ts";
+import { readClaim } from "./claim.ts";
 
 /** Meant for the daemon's own runtime; a workload that runs Bun must not inherit them. */
 const OWN_VARIABLE = /^(BUN_|SANDBOXD_|NODE_CHANNEL_FD|MIMALLOC_)/;
@@ -56,6 +57,11 @@ export class Environment {
     this.#claimed = claimFile === undefined ? null : readClaim(claimFile);
     if (this.#claimed) this.#merged = null;
     return this.#claimed ?? UNCLAIMED;
+  }
+
+  /** The platform's port for a door that waits for the owner. */
+  claimedDoor(index: number): RemoteDoor | undefined {
+    return this.#claim.doors?.[index];
   }
 
   variables(extra: Record<string, string> = {}): Record<string, string> {
@@ -152,15 +158,6 @@ function variablesOf(environment: unknown): Record<string, string> | null {
     : Object.entries(environment);
   const isPair = (pair: [unknown, unknown]): pair is [string, string] => pair.every((part) => typeof part === "string");
   return pairs.every(isPair) ? Object.fromEntries(pairs as [string, string][]) : null;
-}
-
-/** Null while the file is blank (no owner yet) or half written. Only the platform can write it. */
-function readClaim(file: string): SandboxClaim | null {
-  try {
-    return JSON.parse(readFileSync(file, "utf8")) as SandboxClaim;
-  } catch {
-    return null;
-  }
 }
 
 function readIfPresent<T>(file: string): T | null {

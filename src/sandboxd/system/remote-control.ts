@@ -2,12 +2,14 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { CONTROL, OUTPUT_SIZE_HEADER } from "../../contract/sandbox-wire.ts";
+import { CONTROL, OUTPUT_SIZE_HEADER, type SandboxClaim } from "../../contract/sandbox-wire.ts";
+import { mistakeInClaim } from "../config.ts";
 import type { Daemon } from "../daemon-context.ts";
 import { ApiError, errnoOf } from "../http/api-error.ts";
 import { type Call, field, type Handler, integerQuery, readJson } from "../http/call.ts";
 import { sendJson } from "../http/send.ts";
 import { END_MOVED_SIGNAL, INIT_PID_VARIABLE, STATE_FILES } from "../init/protocol.ts";
+import { saveClaim } from "../process/claim.ts";
 import { statsOf } from "./stats.ts";
 
 const OUTPUT_BYTES_MAX = 4 * 1024 * 1024;
@@ -22,6 +24,7 @@ export function remoteHandler(method: string, path: string): Handler | null {
   if (method === "GET" && plain.startsWith(CONTROL.output)) return sendOutput;
   if (method === "GET" && plain === CONTROL.stats) return ({ res }) => sendJson(res, 200, statsOf());
   if (method === "POST" && plain === CONTROL.endsAt) return moveEnd;
+  if (method === "POST" && plain === CONTROL.claim) return takeClaim;
   if (method === "POST" && plain === CONTROL.end) return end;
   if (method === "POST" && plain === CONTROL.halt) return halt;
   if (method === "POST" && plain === CONTROL.freeze) return ({ res }) => hold(res, "SIGSTOP");
@@ -64,6 +67,16 @@ function readPart(path: string | undefined, offset: number, bytesMax: number): {
   } finally {
     closeSync(fd);
   }
+}
+
+async function takeClaim(call: Call): Promise<void> {
+  const { claimFile } = call.daemon.config;
+  const claim = (await readJson(call)) as SandboxClaim;
+  const wrong = mistakeInClaim(claim);
+  if (wrong) throw new ApiError(422, `claim: ${wrong}`);
+  if (claimFile === undefined || !saveClaim(claimFile, claim))
+    throw new ApiError(409, "This sandbox has an owner already.");
+  sendJson(call.res, 200, {});
 }
 
 async function moveEnd(call: Call): Promise<void> {

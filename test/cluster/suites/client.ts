@@ -24,7 +24,7 @@ export function client(get: () => Cluster): void {
     });
     after(async () => {
       const { items } = await kube.list(schema, CLAIMS, { query: selector });
-      for (const { metadata } of items) await kube.remove(`${CLAIMS}/${metadata.name}`, metadata.uid, 0);
+      for (const { metadata } of items) await kube.remove(`${CLAIMS}/${metadata.name}`, { uid: metadata.uid }, 0);
       await kube.close();
     });
 
@@ -33,10 +33,10 @@ export function client(get: () => Cluster): void {
       const second = await kube.create(schema, CLAIMS, claim("twice"));
       assert.deepEqual([first.made, second.made], [true, false]);
       assert.equal(second.object.metadata.uid, first.object.metadata.uid);
-      await kube.remove(`${CLAIMS}/twice`, "00000000-0000-0000-0000-000000000000", 0);
+      await kube.remove(`${CLAIMS}/twice`, { uid: "00000000-0000-0000-0000-000000000000" }, 0);
       assert.equal((await kube.find(schema, `${CLAIMS}/twice`))?.metadata.uid, first.object.metadata.uid);
-      await kube.remove(`${CLAIMS}/twice`, first.object.metadata.uid, 0);
-      await kube.remove(`${CLAIMS}/twice`, first.object.metadata.uid, 0);
+      await kube.remove(`${CLAIMS}/twice`, { uid: first.object.metadata.uid }, 0);
+      await kube.remove(`${CLAIMS}/twice`, { uid: first.object.metadata.uid }, 0);
     });
 
     test("edits of many writers all hold", async () => {

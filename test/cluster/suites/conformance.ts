@@ -22,7 +22,7 @@ export function conformance(get: () => Cluster): void {
       kubeconfig = await restrictedAccount(get());
     });
     driverConformance("kubernetes", {
-      capabilities: ["volumes", "freezing"],
+      capabilities: ["volumes", "freezing", "resizing"],
       // What a workload may use is reserved for it, and the nodes have the processors of this machine.
       limits: { memoryMb: 256, cpus: 0.2 },
       open: () => harness(() => kubeconfig, "berth"),
@@ -35,7 +35,7 @@ function harness(kubeconfig: () => string, instance: keyof typeof INSTANCES): Pr
   const open = () =>
     openKubernetesDriver({
       ...{ kubeconfig: kubeconfig(), namespace: NAMESPACE, instance, image: BERTH_IMAGE_NAME, brand: "berth" },
-      ...{ doors: `${NODE_IP}:${port}`, doorPort: port, serverCidr: `${NODE_IP}/32` },
+      ...{ poolSize: 1, doors: `${NODE_IP}:${port}`, doorPort: port, serverCidr: `${NODE_IP}/32` },
     });
   return shellHarness({ open, neighbour: () => harness(kubeconfig, "other") });
 }

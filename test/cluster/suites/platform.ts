@@ -28,6 +28,21 @@ export function platform(cluster: () => Cluster, get: () => Installation): void 
       await workloads.remove("sandboxes", "box");
     });
 
+    test("a sandbox takes the pod that waits for one of its size, and another pod waits soon", async () => {
+      await until("a pod waits", async () => (await workloads.waiting()).length > 0);
+      const before = (await workloads.waiting()).map(({ metadata }) => metadata.uid);
+      await workloads.makeSandbox("quick", { runtime: { memory: 256, envs: [{ name: "WHO", value: "quick" }] } });
+      assert.equal(await workloads.run("quick", "echo $WHO $HOSTNAME"), "quick quick\n");
+      const [pod, ...others] = await workloads.pods();
+      assert.ok(pod && before.includes(pod.metadata.uid) && others.length === 0);
+      await workloads.run("quick", "echo kept > /root/file");
+      for (let n = 0; n < 8; n += 1) assert.equal(await workloads.run("quick", "cat /root/file"), "kept\n");
+      await until("another pod waits", async () =>
+        (await workloads.waiting()).some(({ metadata }) => !before.includes(metadata.uid)),
+      );
+      await workloads.remove("sandboxes", "quick");
+    });
+
     test("a volume outlives the sandbox that wrote to it", async () => {
       const volume = { metadata: { name: "notes" }, spec: { size: 64 } };
       await expectBody(get().call("POST", "/v0/volumes", volume));

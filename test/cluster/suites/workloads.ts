@@ -5,7 +5,7 @@ import { until } from "../world/until.ts";
 import { expectBody, type Installation, NAMESPACE } from "./installation.ts";
 
 export interface WorkloadPod {
-  metadata: { name: string; uid: string; deletionTimestamp?: string };
+  metadata: { name: string; uid: string; deletionTimestamp?: string; annotations?: Record<string, string> };
   spec: { automountServiceAccountToken?: boolean; nodeName?: string };
   status: { phase: string; podIP?: string };
 }
@@ -55,16 +55,24 @@ export class Workloads {
     await until(`no pod of ${plural}/${name} is left`, async () => (await this.pods()).length === 0);
   }
 
+  /** Pods that have an owner. */
   pods(): Promise<WorkloadPod[]> {
-    return this.#list<WorkloadPod>("pods", "workload");
+    return this.#list<WorkloadPod>("pods", "workload", "!berth.pool");
+  }
+
+  /** Pods that wait for an owner and are ready for one. */
+  async waiting(): Promise<WorkloadPod[]> {
+    const all = await this.#list<WorkloadPod>("pods", "workload", "berth.pool");
+    return all.filter(({ metadata }) => metadata.annotations?.["berth.ready"] === "yes");
   }
 
   claims(): Promise<object[]> {
     return this.#list("pvc", "volume");
   }
 
-  async #list<T>(resource: string, role: string): Promise<T[]> {
-    const args = ["get", resource, "-n", NAMESPACE, "-l", `berth.role=${role}`] as const;
+  async #list<T>(resource: string, role: string, ...more: string[]): Promise<T[]> {
+    const labels = [`berth.role=${role}`, ...more].join();
+    const args = ["get", resource, "-n", NAMESPACE, "-l", labels] as const;
     return (await this.#cluster().look<{ items: T[] }>(...args)).items;
   }
 }

@@ -21,14 +21,17 @@ import { checkSpec } from "../common/spec-check.ts";
 import { openAccount } from "./client/account.ts";
 import { KubeClient } from "./client/kube-client.ts";
 import { Mirror } from "./client/mirror.ts";
-import { selectorOf } from "./objects/names.ts";
+import { podKeyOf, selectorOf } from "./objects/names.ts";
 import { applyPolicy } from "./objects/policy.ts";
+import { PodPool } from "./pool/pod-pool.ts";
 import { DOOR_PORT_DEFAULT, INSTANCE_DEFAULT, type KubeSettings, parseDoors } from "./settings.ts";
 import { sendFiles } from "./storage/send-files.ts";
 import { KubeVolumes } from "./storage/volumes.ts";
 import { Doors } from "./workload/doors.ts";
-import { Fleet } from "./workload/fleet.ts";
+import { Fleet, type Found } from "./workload/fleet.ts";
 import { Lives } from "./workload/lives.ts";
+import { canResize, KubeResizing } from "./workload/resizing.ts";
+import { Starts } from "./workload/starts.ts";
 import { openTokens, type Tokens } from "./workload/tokens.ts";
 
 export interface KubernetesDriverOptions extends KubeSettings {
@@ -131,18 +134,21 @@ export class KubernetesDriver implements Driver {
   readonly name = "kubernetes";
   readonly node: string;
   /**
-   * The others are not declared: the cluster keeps images, and copies no files of a running pod. Resizing is absent
-   * because a cluster accepts a resize of a pod before the kubelet has done it, and may defer it for any time.
+   * The others are not declared: the cluster keeps images, and copies no files of a running pod. Resizing is there where
+   * the version of the cluster has it.
    */
-  readonly capabilities: Pick<Capabilities, "volumes" | "freezing">;
+  readonly capabilities: Pick<Capabilities, "volumes" | "freezing" | "resizing">;
   readonly #parts: Parts;
   readonly #fleet: Fleet;
   readonly #mirror: Mirror;
+  readonly #pool: PodPool;
+  readonly #starts: Starts;
   readonly #volumes: KubeVolumes;
   readonly #doors: Doors;
   readonly #egress: EgressProxy;
   readonly #creating = new Map<string, Promise<Observed>>();
   readonly #serial = new Serial();
+  #canResize: Promise<boolean> | null = null;
   #stopped = false;
   #timers: NodeJS.Timeout[] = [];
 
@@ -155,18 +161,26 @@ export class KubernetesDriver implements Driver {
       client,
       path: `/api/v1/namespaces/${namespace}/pods`,
       labelSelector: selectorOf(instance, "workload"),
+      keyOf: (metadata) => podKeyOf(instance, metadata),
       onTrouble: (error) => options.onWarning?.("the watch of pods has trouble and goes on", { err: error }),
     });
     const { runtimeClass, pullSecrets = [], userNamespaces = false } = options;
-    this.#fleet = new Fleet({
-      ...{ client, mirror: this.#mirror, namespace, node: this.node, tokens },
-      ground: { instance, image, runtimeClass, pullSecrets, userNamespaces },
+    const ground = { instance, image, runtimeClass, pullSecrets, userNamespaces };
+    const common = { client, namespace, node: this.node, tokens, ground };
+    this.#fleet = new Fleet({ ...common, mirror: this.#mirror });
+    this.#pool = new PodPool({
+      ...common,
+      size: options.poolSize ?? 0,
+      onTrouble: (error) => options.onWarning?.("no pod could be made for the pool", { err: error }),
+    });
+    this.#starts = new Starts({
+      ...{ ...common, fleet: this.#fleet, pool: this.#pool },
       doors: () => doorsOf(options.doors ?? ""),
     });
     this.#doors = new Doors({
       port: options.doorPort ?? DOOR_PORT_DEFAULT,
       tokens,
-      lives: new Lives({ fleet: this.#fleet, mirror: this.#mirror, instance }),
+      lives: new Lives({ fleet: this.#fleet, mirror: this.#mirror }),
       onDoor: {
         platform: options.onPlatform ?? ((_, socket) => void socket.destroy()),
         egress: (uid, socket) => this.#egress.serve(uid, socket),
@@ -179,6 +193,7 @@ export class KubernetesDriver implements Driver {
     });
     this.capabilities = {
       volumes: this.#volumes,
+      resizing: new KubeResizing({ client, namespace, fleet: this.#fleet, serial: this.#serial }),
       // The daemon stops the processes: they use no processor time; memory and the pod's requests stay taken.
       freezing: {
         freeze: (uid) => this.#serial.run(uid, () => this.#fleet.setFrozen(uid, true)),
@@ -189,13 +204,24 @@ export class KubernetesDriver implements Driver {
 
   async capability<Name extends CapabilityName>(name: Name): Promise<Capabilities[Name] | null> {
     const all: Partial<Capabilities> = this.capabilities;
+    if (name === "resizing" && !(await this.#resizes())) return null;
     return all[name] ?? null;
+  }
+
+  /** Asked once: an API server that does not answer is asked again by the next caller. */
+  #resizes(): Promise<boolean> {
+    this.#canResize ??= canResize(this.#parts.client).catch((error: unknown) => {
+      this.#canResize = null;
+      throw error;
+    });
+    return this.#canResize;
   }
 
   /** Listens for workloads that are there already; part of opening. */
   async takeOver(): Promise<void> {
     await this.#doors.listen();
     this.#mirror.start();
+    this.#pool.start();
     await this.#fleet.sweep(Date.now());
     this.#timers = [
       this.#every(SWEEP_EVERY_MS, "old pods stay for now", () => this.#fleet.sweep(Date.now())),
@@ -222,16 +248,19 @@ export class KubernetesDriver implements Driver {
     if (before) return before;
     const creating = this.#serial
       .run(spec.uid, async () => {
-        const there = await this.#fleet.observe(spec.uid);
+        const found = await this.#fleet.find(spec.uid);
+        const there = found && this.#fleet.observed(found);
         const isAgain = there?.endedBy === "platform";
-        return (isAgain ? await this.#fleet.resume(spec.uid) : there) ?? (await this.#create(spec, signal));
+        return (
+          (found && isAgain ? await this.#fleet.resume(found) : there) ?? (await this.#create(spec, found, signal))
+        );
       })
       .finally(() => this.#creating.delete(spec.uid));
     this.#creating.set(spec.uid, creating);
     return creating;
   }
 
-  async #create(spec: WorkloadSpec, signal?: AbortSignal): Promise<Observed> {
+  async #create(spec: WorkloadSpec, found: Found | null, signal?: AbortSignal): Promise<Observed> {
     if (this.#stopped) throw new PlatformError("unavailable", "The server is stopping.");
     signal?.throwIfAborted();
     checkSpec(spec);
@@ -240,12 +269,12 @@ export class KubernetesDriver implements Driver {
     const wanted = await this.#withCommand({ ...spec, env: { ...this.#ownEnv(spec.image), ...spec.env } });
     const mounts = spec.mounts ?? [];
     try {
-      await this.#fleet.clear(spec.uid);
+      if (found) await this.#fleet.clear(found);
       const claims = await this.#volumes.hold(spec.uid, mounts);
       const image = this.#imageOf(spec.image);
       // The base image is the operator's, and its processes are root's.
       const ownUser = !isBaseImage(spec.image, this.#parts.options.brand);
-      return await this.#fleet.start({ spec: wanted, image, ownUser, claims }, signal);
+      return await this.#starts.start({ spec: wanted, image, ownUser, claims }, signal);
     } catch (error) {
       await this.#volumes.release(spec.uid, mounts).catch(() => {}); // the first error is the one to tell
       throw error;
@@ -321,6 +350,7 @@ export class KubernetesDriver implements Driver {
       else if (this.#fleet.observed(found)?.state === "running") await this.#fleet.setFrozen(uid, true);
     }
     for (const timer of this.#timers) clearInterval(timer);
+    await this.#pool.stop();
     await this.#doors.close();
     await this.#egress.stop();
     await this.#mirror.stop();

@@ -22,6 +22,8 @@ export interface KubeSettings {
   storageClass?: string | undefined;
   pullSecrets?: readonly string[] | undefined;
   userNamespaces?: boolean | undefined;
+  /** Pods of each size in demand that wait for sandboxes; default 0. */
+  poolSize?: number | undefined;
 }
 
 export const INSTANCE_DEFAULT = "berth";

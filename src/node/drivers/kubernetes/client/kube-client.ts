@@ -147,11 +147,17 @@ export class KubeClient {
     }
   }
 
-  /** Only that very object: one of the same name and another uid is left alone. */
-  async remove(path: string, uid: string, graceSeconds: number, call: KubeCall = {}): Promise<void> {
+  /** Only that very object: one of the same name and another uid, or of another version where one is named, is left alone. */
+  async remove(
+    path: string,
+    { uid, resourceVersion }: { uid: string; resourceVersion?: string },
+    graceSeconds: number,
+    call: KubeCall = {},
+  ): Promise<void> {
+    const preconditions = { uid, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
     const body = {
       ...{ apiVersion: "v1", kind: "DeleteOptions", propagationPolicy: "Background" },
-      ...{ gracePeriodSeconds: graceSeconds, preconditions: { uid } },
+      ...{ gracePeriodSeconds: graceSeconds, preconditions },
     };
     try {
       await this.bytes("DELETE", path, ANSWER_BYTES_MAX, { ...call, body });

@@ -19,14 +19,21 @@ const GONE = 410;
 
 const eventSchema = z.object({ type: z.string(), object: z.unknown() });
 const metaSchema = z.object({
-  metadata: z.object({ name: z.string().default(""), resourceVersion: z.string().default("") }),
+  metadata: z.object({
+    name: z.string().default(""),
+    resourceVersion: z.string().default(""),
+    labels: z.record(z.string(), z.string()).nullish(),
+  }),
 });
+type Meta = z.output<typeof metaSchema>["metadata"];
 const errorSchema = z.object({ code: z.number().optional() });
 
 export interface MirrorOptions {
   client: KubeClient;
   path: string;
   labelSelector: string;
+  /** What listeners call an object; default: its name. */
+  keyOf?: (metadata: Pick<Meta, "name" | "labels">) => string;
   /** Trouble that the mirror goes on after. */
   onTrouble?: (error: unknown) => void;
   watchSeconds?: number;
@@ -37,8 +44,10 @@ type Listener = () => void;
 
 export class Mirror {
   readonly #options: MirrorOptions;
-  /** Names of the objects that are there. */
-  #names = new Set<string>();
+  /** Keys of the objects that are there, by their names. */
+  #keys = new Map<string, string>();
+  /** The name that was told last for each key. */
+  readonly #names = new Map<string, string>();
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #end = new AbortController();
   #running: Promise<void> | null = null;
@@ -57,14 +66,19 @@ export class Mirror {
     this.#running ??= this.#run();
   }
 
-  /** Calls the listener whenever the object of that name may have changed. */
-  onChange(name: string, listener: Listener): () => void {
-    const all = this.#listeners.get(name) ?? new Set();
-    this.#listeners.set(name, all.add(listener));
+  /** Calls the listener whenever the object of that key may have changed. */
+  onChange(key: string, listener: Listener): () => void {
+    const all = this.#listeners.get(key) ?? new Set();
+    this.#listeners.set(key, all.add(listener));
     return () => {
       all.delete(listener);
-      if (all.size === 0 && this.#listeners.get(name) === all) this.#listeners.delete(name);
+      if (all.size === 0 && this.#listeners.get(key) === all) this.#listeners.delete(key);
     };
+  }
+
+  /** A hint: the object may be gone, or have another name by now. */
+  nameOf(key: string): string | undefined {
+    return this.#names.get(key);
   }
 
   async stop(): Promise<void> {
@@ -94,10 +108,11 @@ export class Mirror {
     const { signal } = this.#end;
     const { items, resourceVersion } = await client.list(metaSchema, path, { query: { labelSelector }, signal });
     this.#lists += 1;
-    const now = new Set(items.map(({ metadata }) => metadata.name));
-    const before = this.#names;
-    this.#names = now;
-    for (const name of new Set([...before, ...now])) this.#tell(name);
+    const before = this.#keys;
+    this.#keys = new Map();
+    this.#names.clear();
+    for (const { metadata } of items) this.#note(metadata);
+    for (const key of new Set([...before.values(), ...this.#keys.values()])) this.#tell(key);
     return resourceVersion;
   }
 
@@ -119,12 +134,13 @@ export class Mirror {
           if (code === GONE) return null;
           throw new Error(`the watch was ended with code ${code}`);
         }
-        const { name, resourceVersion } = metaSchema.parse(object).metadata;
-        version = resourceVersion;
+        const { metadata } = metaSchema.parse(object);
+        version = metadata.resourceVersion;
         if (type === "BOOKMARK") continue;
-        if (type === "DELETED") this.#names.delete(name);
-        else this.#names.add(name);
-        this.#tell(name);
+        const before = this.#keys.get(metadata.name);
+        if (type === "DELETED") this.#forget(metadata.name);
+        else this.#note(metadata);
+        for (const key of new Set([before ?? this.#keyOf(metadata), this.#keyOf(metadata)])) this.#tell(key);
       }
     } catch (error) {
       if (this.#end.signal.aborted || isRefusal(error, GONE)) throw error;
@@ -136,8 +152,25 @@ export class Mirror {
     return version;
   }
 
-  #tell(name: string): void {
-    for (const listener of [...(this.#listeners.get(name) ?? [])]) listener();
+  #keyOf(metadata: Meta): string {
+    return this.#options.keyOf?.(metadata) ?? metadata.name;
+  }
+
+  #note(metadata: Meta): void {
+    this.#forget(metadata.name);
+    const key = this.#keyOf(metadata);
+    this.#keys.set(metadata.name, key);
+    this.#names.set(key, metadata.name);
+  }
+
+  #forget(name: string): void {
+    const key = this.#keys.get(name);
+    this.#keys.delete(name);
+    if (key !== undefined && this.#names.get(key) === name) this.#names.delete(key);
+  }
+
+  #tell(key: string): void {
+    for (const listener of [...(this.#listeners.get(key) ?? [])]) listener();
   }
 }
 

@@ -6,6 +6,8 @@ const texts = z.record(z.string(), z.string()).nullish();
 const metadata = z.object({
   name: z.string(),
   uid: z.string(),
+  resourceVersion: z.string(),
+  generation: z.number().optional(),
   creationTimestamp: z.string(),
   deletionTimestamp: z.string().nullish(),
   labels: texts,
@@ -14,6 +16,8 @@ const metadata = z.object({
 
 const containerStatus = z.object({
   name: z.string(),
+  /** What the container has; its specification says what it is to have. */
+  resources: z.object({ limits: texts }).nullish(),
   state: z
     .object({
       waiting: z.object({ reason: z.string().nullish(), message: z.string().nullish() }).nullish(),
@@ -46,6 +50,7 @@ export const podSchema = z.object({
             status: z.string(),
             reason: z.string().nullish(),
             message: z.string().nullish(),
+            observedGeneration: z.number().nullish(),
           }),
         )
         .nullish(),
@@ -55,6 +60,8 @@ export const podSchema = z.object({
     .nullish(),
 });
 export type Pod = z.output<typeof podSchema>;
+
+export const versionSchema = z.object({ major: z.string(), minor: z.string() });
 
 export const claimSchema = z.object({ metadata });
 export type VolumeClaim = z.output<typeof claimSchema>;

@@ -10,6 +10,10 @@ export const LABEL = {
   role: "berth.role",
   /** For people who look at the cluster. */
   name: "berth.name",
+  /** Digest of the workload's uid. */
+  uid: "berth.uid",
+  /** The kind of pod (`PoolKey`) that waits for an owner; absent once the pod has one. */
+  pool: "berth.pool",
   managedBy: "app.kubernetes.io/managed-by",
 } as const;
 
@@ -19,6 +23,12 @@ export const ANNOTATION = {
   record: "berth.record",
   /** "yes": the platform ended every process, and the pod keeps the files. */
   halted: "berth.halted",
+  /** JSON `Born` of a pod that was made for the pool. */
+  born: "berth.born",
+  /** "yes": the daemon of a pod in the pool answers, and has run its first commands. */
+  ready: "berth.ready",
+  /** A word of the server that claims the pod, until the daemon has its owner's configuration. */
+  claim: "berth.claim",
   /** "yes": the daemon has stopped every process. */
   frozen: "berth.frozen",
   /** The server that keeps the workload's log. */
@@ -32,9 +42,16 @@ export const ANNOTATION = {
 } as const;
 
 const DIGEST_CHARS = 20;
-const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, DIGEST_CHARS);
+export const digestOf = (text: string): string =>
+  createHash("sha256").update(text).digest("hex").slice(0, DIGEST_CHARS);
 
+/** Of a pod that was made for its workload; a pod of the pool keeps the name that it was made with. */
 export const podName = (instance: string, uid: string): string => `${instance}-w-${digestOf(uid)}`;
+export const poolPodName = (instance: string, id: string): string => `${instance}-p-${id}`;
+/** The digest of its workload's uid; older versions made pods without the label. */
+export const podKeyOf = (instance: string, pod: { name: string; labels?: Record<string, string> | null | undefined }) =>
+  pod.labels?.[LABEL.uid] ?? pod.name.replace(`${instance}-w-`, "");
+
 export const claimName = (instance: string, volume: string): string => `${instance}-v-${digestOf(volume)}`;
 export const keyName = (instance: string): string => `${instance}-workload-key`;
 export const policyName = (instance: string): string => `${instance}-workloads`;
@@ -43,6 +60,12 @@ export const labelsOf = (instance: string, role: Role): Record<string, string> =
   [LABEL.instance]: instance,
   [LABEL.role]: role,
   [LABEL.managedBy]: "berth",
+});
+
+/** What tells a workload's pod from those of others. */
+export const ownLabels = ({ uid, name }: { uid: string; name: string }): Record<string, string> => ({
+  [LABEL.uid]: digestOf(uid),
+  [LABEL.name]: hostWord(name),
 });
 
 export const selectorOf = (instance: string, role: Role): string =>

@@ -5,8 +5,7 @@ import type { ImagePull, Limits } from "../../../workload.ts";
 import { BIN_DIR, HOST_DIR, INIT_ARGV } from "../../common/daemon-config.ts";
 import { rootSizeMb } from "../../common/root-size.ts";
 import { DAEMON_IN_IMAGE, GATE_PORT } from "../settings.ts";
-import type { WorkloadRecord } from "../workload/record.ts";
-import { ANNOTATION, hostWord, LABEL, labelsOf } from "./names.ts";
+import { labelsOf } from "./names.ts";
 import { cpuText, memoryText } from "./quantity.ts";
 
 export const CONTAINER = "workload";
@@ -26,9 +25,10 @@ export interface PodGround {
 
 export interface PodOrder {
   name: string;
-  /** The server that asks for the pod. */
-  node: string;
-  record: WorkloadRecord;
+  host: string;
+  /** Beside those of every workload. */
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
   /** Name of the Secret with the daemon's configuration. */
   secret: string;
   image: string;
@@ -76,7 +76,7 @@ const USER_MB = 1;
 
 export function podBody(ground: PodGround, order: PodOrder) {
   const { instance, image, runtimeClass, pullSecrets, userNamespaces } = ground;
-  const { name, record, claims } = order;
+  const { name, host, claims } = order;
   const pullNames = [...(order.pullSecret === undefined ? [] : [order.pullSecret]), ...pullSecrets];
   const { storageMb = rootSizeMb(order.limits.memoryMb) } = order;
   const { limits, requests } = resourcesOf(order.limits);
@@ -96,12 +96,12 @@ export function podBody(ground: PodGround, order: PodOrder) {
     kind: "Pod",
     metadata: {
       name,
-      labels: { ...labelsOf(instance, "workload"), [LABEL.name]: hostWord(record.name) },
-      annotations: { [ANNOTATION.record]: JSON.stringify(record), [ANNOTATION.logNode]: order.node },
+      labels: { ...labelsOf(instance, "workload"), ...order.labels },
+      annotations: order.annotations,
     },
     spec: {
       restartPolicy: "Never",
-      hostname: hostWord(record.name),
+      hostname: host,
       terminationGracePeriodSeconds: GRACE_SECONDS,
       automountServiceAccountToken: false,
       enableServiceLinks: false,

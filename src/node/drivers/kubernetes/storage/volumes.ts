@@ -72,7 +72,7 @@ export class KubeVolumes implements Volumes {
     const user = userOf(found);
     if (user !== null && (await this.#options.isThere(user)))
       throw new PlatformError("conflict", `The volume is in use by ${user}.`);
-    await this.#options.client.remove(this.#pathOf(id), found.metadata.uid, 0);
+    await this.#options.client.remove(this.#pathOf(id), { uid: found.metadata.uid }, 0);
   }
 
   /** The claims of a workload's mounts, which from now on are that workload's alone. */

@@ -1,11 +1,16 @@
 /** The configuration of a workload's daemon, which reaches its pod in a Secret. */
 import { PlatformError } from "../../../../contract/errors.ts";
-import { SANDBOX_FILES, SANDBOX_RUN_DIR, type SandboxdConfig } from "../../../../contract/sandbox-wire.ts";
+import {
+  SANDBOX_FILES,
+  SANDBOX_RUN_DIR,
+  type SandboxClaim,
+  type SandboxdConfig,
+} from "../../../../contract/sandbox-wire.ts";
 import { EGRESS_DOOR_PORT, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../../workload.ts";
 import { daemonConfig } from "../../common/daemon-config.ts";
 import { PROXY_ENV } from "../../common/proxy-env.ts";
 import type { Pod } from "../objects/answers.ts";
-import { labelsOf } from "../objects/names.ts";
+import { hostWord, labelsOf } from "../objects/names.ts";
 import { GRACE_SECONDS, USER_FILE } from "../objects/pod-body.ts";
 import { secretBody } from "../objects/secret-body.ts";
 import { GATE_PORT } from "../settings.ts";
@@ -26,18 +31,40 @@ const STATE_DIR = `${SANDBOX_RUN_DIR}/state`;
 /** What init needs of the kubelet's grace for its own end. */
 const LAST_WORDS_MS = 5_000;
 
+/** The part of the configuration that a pod of the pool gets with its owner. */
+export function claimOf(spec: WorkloadSpec, record: WorkloadRecord, options: DaemonOptions): SandboxClaim {
+  // The cluster tells a pod its host name by this variable; a pod of the pool has that of the pool.
+  const env = { HOSTNAME: hostWord(spec.name), ...envOf(spec) };
+  return { env, doors: doorsOf(spec, record, options).map(({ remote }) => remote) };
+}
+
+/** The configuration of a pod that waits for its owner: as that of the workload, without all that is the owner's. */
+export function waitingConfigOf(spec: WorkloadSpec, record: WorkloadRecord, options: DaemonOptions): SandboxdConfig {
+  const doors = doorsOf(spec, record, options).map(({ listen }) => ({ listen }));
+  return { ...configOf(spec, record, options), doors, env: {}, claimFile: `${STATE_DIR}/${SANDBOX_FILES.claim}` };
+}
+
+const envOf = ({ network, env }: WorkloadSpec): Record<string, string> => ({
+  ...(network === "outbound" ? PROXY_ENV : {}),
+  ...env,
+});
+
+function doorsOf({ network }: WorkloadSpec, record: WorkloadRecord, { tokens, doors }: DaemonOptions) {
+  const door = (name: Door, port: number) => ({
+    listen: `127.0.0.1:${port}`,
+    remote: { ...doors, purpose: doorPurpose(name, record), token: tokens.doorOf(name, record) },
+  });
+  return [door("platform", PLATFORM_DOOR_PORT), ...(network === "outbound" ? [door("egress", EGRESS_DOOR_PORT)] : [])];
+}
+
 export function configOf(spec: WorkloadSpec, record: WorkloadRecord, options: DaemonOptions): SandboxdConfig {
-  const { tokens, doors, ownUser } = options;
-  const env = { ...(spec.network === "outbound" ? PROXY_ENV : {}), ...spec.env };
+  const { tokens, ownUser } = options;
+  const env = envOf(spec);
   const usual = daemonConfig({
     ...{ network: spec.network, pids: spec.limits.pids, env, workDir: spec.workDir ?? "/", exec: spec.exec },
     ...{ imageArgv: [], ownNames: spec.loopbackNames === true, pooled: false },
   });
   const { drivesFile: _drives, upgradeFile: _upgrade, workDir, exec, ...rest } = usual;
-  const door = (name: Door, port: number) => ({
-    listen: `127.0.0.1:${port}`,
-    remote: { ...doors, purpose: doorPurpose(name, record), token: tokens.doorOf(name, record) },
-  });
   return {
     ...rest,
     ...(spec.workDir === undefined ? {} : { workDir }),
@@ -52,10 +79,7 @@ export function configOf(spec: WorkloadSpec, record: WorkloadRecord, options: Da
           },
         }
       : {}),
-    doors: [
-      door("platform", PLATFORM_DOOR_PORT),
-      ...(spec.network === "outbound" ? [door("egress", EGRESS_DOOR_PORT)] : []),
-    ],
+    doors: doorsOf(spec, record, options),
     gate: { port: GATE_PORT, token: tokens.gateOf(record) },
     graceMs: GRACE_SECONDS * 1000 - LAST_WORDS_MS,
     lastOutput: true,

@@ -3,7 +3,7 @@
  * mirror says when to ask again.
  */
 import type { Mirror } from "../client/mirror.ts";
-import { podName } from "../objects/names.ts";
+import { digestOf } from "../objects/names.ts";
 import type { Fleet } from "./fleet.ts";
 import { hasEnded } from "./observed.ts";
 import type { WorkloadRecord } from "./record.ts";
@@ -13,7 +13,6 @@ export type Life = Pick<WorkloadRecord, "uid" | "id">;
 export interface LivesOptions {
   fleet: Pick<Fleet, "find">;
   mirror: Pick<Mirror, "onChange">;
-  instance: string;
 }
 
 export class Lives {
@@ -59,7 +58,6 @@ export class Lives {
   }
 
   #onChange(uid: string, listener: () => void): () => void {
-    const { mirror, instance } = this.#options;
-    return mirror.onChange(podName(instance, uid), listener);
+    return this.#options.mirror.onChange(digestOf(uid), listener);
   }
 }

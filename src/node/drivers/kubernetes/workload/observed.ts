@@ -1,4 +1,5 @@
 /** A pod as the platform sees it. */
+import type { TcpEndpoint } from "../../../dial/endpoint.ts";
 import type { Observed } from "../../../workload.ts";
 import { PIDS_DEFAULT } from "../../../workload.ts";
 import type { ContainerStatus, Pod } from "../objects/answers.ts";
@@ -26,6 +27,9 @@ export const isFrozen = ({ metadata }: Pod): boolean => metadata.annotations?.[A
 /** The pod's first process runs, also in a sandbox that was halted. */
 export const isRunning = (pod: Pod): boolean => !hasEnded(pod) && Boolean(statusOf(pod)?.running);
 
+/** The pod was taken from the pool, and its daemon may not have the owner's configuration yet. */
+export const isBeingClaimed = ({ metadata }: Pod): boolean => metadata.annotations?.[ANNOTATION.claim] !== undefined;
+
 export const logNodeOf = ({ metadata }: Pick<Pod, "metadata">): string | undefined =>
   metadata.annotations?.[ANNOTATION.logNode];
 
@@ -47,9 +51,15 @@ export interface ObservedGround {
   tokens: Tokens;
 }
 
-/** Null for a pod that has not begun to run, and for a sandbox whose pod has ended: its files are gone with the pod. */
-export function observedOf(pod: Pod, record: WorkloadRecord, { node, tokens }: ObservedGround): Observed | null {
-  if (hasEnded(pod) ? !record.command : !isRunning(pod)) return null;
+export const endpointOf = (pod: Pod, record: WorkloadRecord, { node, tokens }: ObservedGround): TcpEndpoint => ({
+  ...{ kind: "tcp", node, port: GATE_PORT },
+  ...{ host: pod.status?.podIP ?? "", token: tokens.gateOf(record) },
+});
+
+/** Null for a pod that has not begun to run or is being claimed, and for a sandbox whose pod has ended: its files are gone with the pod. */
+export function observedOf(pod: Pod, record: WorkloadRecord, ground: ObservedGround): Observed | null {
+  const { node } = ground;
+  if (isBeingClaimed(pod) || (hasEnded(pod) ? !record.command : !isRunning(pod))) return null;
   const ended = hasEnded(pod) || isHalted(pod);
   const terminated = statusOf(pod)?.terminated;
   const { limits } = pod.spec.containers.find(({ name }) => name === CONTAINER)?.resources ?? {};
@@ -59,10 +69,7 @@ export function observedOf(pod: Pod, record: WorkloadRecord, { node, tokens }: O
     node,
     state: ended ? "exited" : isFrozen(pod) ? "frozen" : "running",
     grade: pod.spec.hostUsers === false ? "mapped" : "contained",
-    endpoint: {
-      ...{ kind: "tcp", node, port: GATE_PORT },
-      ...{ host: pod.status?.podIP ?? "", token: tokens.gateOf(record) },
-    },
+    endpoint: endpointOf(pod, record, ground),
     ...(terminated ? { exitCode: terminated.exitCode } : {}),
     limits: {
       memoryMb: amountOf(limits?.memory ?? "0") / MB,
@@ -70,8 +77,8 @@ export function observedOf(pod: Pod, record: WorkloadRecord, { node, tokens }: O
       ...(pids === PIDS_DEFAULT ? {} : { pids }),
     },
     mounts: record.mounts,
-    createdAt: new Date(pod.metadata.creationTimestamp).toISOString(),
-    pooled: false,
+    createdAt: new Date(record.since ?? pod.metadata.creationTimestamp).toISOString(),
+    pooled: record.born !== undefined,
     oom: terminated?.reason === "OOMKilled",
     ...endedBy(pod),
     // Another server keeps the log otherwise: two would store every line twice.

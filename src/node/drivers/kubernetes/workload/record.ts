@@ -10,6 +10,10 @@ export interface WorkloadRecord {
   name: string;
   /** Of this life of the workload; tokens are derived from it. */
   id: string;
+  /** The name that a pod of the pool had before its owner came: the token of its gate stays that of this name. */
+  born?: string;
+  /** When the owner came, where the pod is older. */
+  since?: string;
   image: string;
   mounts: Mount[];
   /** Whether the end of a foreground command ends the workload. */

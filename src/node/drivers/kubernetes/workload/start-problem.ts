@@ -22,6 +22,8 @@ export interface StartProblem {
   problem: PlatformError;
   /** How long the cluster may take to mend it; 0: no waiting mends it. */
   waitMs: number;
+  /** The cluster has no room for the pod. */
+  needsRoom?: true;
 }
 
 /** Null for a pod that is on its way. */
@@ -35,7 +37,7 @@ export function startProblem({ spec, status }: Pod): StartProblem | null {
   const unscheduled = status?.conditions?.find(({ type, status: is }) => type === "PodScheduled" && is === "False");
   if (!unscheduled) return null;
   const message = `The cluster has no room for the workload: ${unscheduled.message ?? unscheduled.reason ?? ""}`;
-  return { problem: new PlatformError("unavailable", message), waitMs: ROOM_WAIT_MS };
+  return { problem: new PlatformError("unavailable", message), waitMs: ROOM_WAIT_MS, needsRoom: true };
 }
 
 /** `hasOwn`: the pod has credentials of its own for its image. */

@@ -21,8 +21,8 @@ export class Tokens {
   }
 
   /** Of the gate in the workload's pod. */
-  gateOf({ uid, id }: Pick<WorkloadRecord, "uid" | "id">): string {
-    return this.#derive("gate", uid, id);
+  gateOf({ uid, id, born = uid }: Pick<WorkloadRecord, "uid" | "id" | "born">): string {
+    return this.#derive("gate", born, id);
   }
 
   /** Of a door that the workload calls. A workload without the way out does not get it with the token of the other. */
