@@ -49,7 +49,7 @@ export const PAGES: Readonly<Record<string, RowsOf>> = {
       OUTPUT: memberAt(request, "outputTokens"),
       // A cost of 0 says nothing where nobody knows a price.
       COST: memberAt(request, "priced") === false ? undefined : memberAt(request, "cost"),
-      NOTE: notesOf(request, ["estimated", "cached"]),
+      NOTE: notesOf(request, ["estimated", "cached", "similar"]),
     },
   ],
 };

@@ -4,8 +4,9 @@
  */
 
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
-import type { Downstream, DownstreamEvents } from "../http/downstream.ts";
+import type { DownstreamEvents } from "../http/downstream.ts";
 import { type HeaderRules, requestHead } from "../http/header-rules.ts";
+import { HeldRequest } from "../http/held-request.ts";
 import { requireOpen } from "./admit.ts";
 import { type Call, finished, type ServeContext } from "./call.ts";
 import type { Replay, Replayed, StoredRequest } from "./deps.ts";
@@ -102,57 +103,26 @@ const limitsOf = (totalMs: number): ExchangeLimits => ({
   bodyIdleMs: null,
 });
 
-class ReplayDownstream implements Downstream {
-  readonly method: string;
-  readonly url = "/";
-  readonly host = undefined;
-  readonly rawHeaders: readonly string[] = [];
-  readonly bodyFraming: "none" | "length";
-  readonly contentLength: number;
-  readonly expectsContinue = false;
-  readonly remoteAddress = "127.0.0.1";
-  readonly fromNetwork = true;
-  readonly workload = undefined;
-  readonly secure = false;
-  readonly handedOn = false;
-  readonly upgrade = null;
+class ReplayDownstream extends HeldRequest {
   readonly answer: Promise<Replayed>;
-  readonly #body: Buffer;
   readonly #signal: AbortSignal;
   readonly #settled = Promise.withResolvers<Replayed>();
-  #events: DownstreamEvents | null = null;
   #status = 0;
   #kept: Buffer[] = [];
   #keptBytes = 0;
   #length = 0;
 
-  constructor(request: StoredRequest, signal: AbortSignal) {
-    this.method = request.method;
-    this.#body = Buffer.from(request.body, "base64");
-    this.bodyFraming = request.hasBody ? "length" : "none";
-    this.contentLength = this.#body.length;
+  constructor({ method, hasBody, body }: StoredRequest, signal: AbortSignal) {
+    super({ method, body: hasBody ? Buffer.from(body, "base64") : null });
     this.#signal = signal;
     this.answer = this.#settled.promise;
     signal.addEventListener("abort", this.#onAbort, { once: true });
   }
 
-  header(): undefined {}
-
-  attach(events: DownstreamEvents): void {
-    this.#events = events;
+  override attach(events: DownstreamEvents): void {
+    super.attach(events);
     if (this.#signal.aborted) process.nextTick(this.#onAbort);
   }
-
-  readBody(): void {
-    if (this.#body.length > 0) this.#events?.onRequestBody(this.#body);
-    this.#events?.onRequestEnd([]);
-  }
-
-  // Request and stored answer are small and in memory, so no backpressure is needed.
-  pauseBody(): void {}
-  resumeBody(): void {}
-  sendContinue(): void {}
-  sendInformational(): void {}
 
   head(status: number): void {
     this.#status = status;
@@ -166,16 +136,8 @@ class ReplayDownstream implements Downstream {
     return true;
   }
 
-  flush(): boolean {
-    return true;
-  }
-
   end(): void {}
   destroy(): void {}
-
-  switchProtocols(): never {
-    throw new Error("a kept request switches no protocols");
-  }
 
   /** The exchange is over. */
   settle(error: GatewayError | null): void {
@@ -191,6 +153,6 @@ class ReplayDownstream implements Downstream {
   }
 
   #onAbort = (): void => {
-    this.#events?.onClientGone();
+    this.events?.onClientGone();
   };
 }

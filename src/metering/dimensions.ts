@@ -51,6 +51,7 @@ export const EXTRA_DIMENSIONS = {
   model_unpriced_requests_count: { resourceType: "model", unit: "count" },
   model_estimated_requests_count: { resourceType: "model", unit: "count" },
   model_cache_hits_count: { resourceType: "model", unit: "count" },
+  model_similar_hits_count: { resourceType: "model", unit: "count" },
   model_provider_cost_usd: { resourceType: "model", unit: "usd" },
   volume_snapshot_storage_gbs: { resourceType: "volume", unit: "gbs" },
   drive_storage_gbs: { resourceType: "drive", unit: "gbs" },

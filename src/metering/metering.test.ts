@@ -303,6 +303,7 @@ function suite(database: TestDatabase): void {
       priced: true,
       estimated: false,
       fromCache: false,
+      fromSimilar: false,
       inputTokens: 100,
       outputTokens: 20,
       cachedInputTokens: 0,

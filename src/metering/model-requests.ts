@@ -63,6 +63,7 @@ export async function modelRequests(
         priced: amount("model_unpriced_requests_count") === 0,
         estimated: amount("model_estimated_requests_count") > 0,
         cached: amount("model_cache_hits_count") > 0,
+        similar: amount("model_similar_hits_count") > 0,
       };
     }),
     meta: { hasMore, nextCursor: hasMore ? cursors.encode([...last.place], bound, clock.now()) : "" },

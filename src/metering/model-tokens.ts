@@ -11,6 +11,7 @@ const MODEL_COUNTS = {
   model_unpriced_requests_count: ({ priced }) => (priced ? 0 : 1),
   model_estimated_requests_count: ({ estimated }) => (estimated ? 1 : 0),
   model_cache_hits_count: ({ fromCache }) => (fromCache ? 1 : 0),
+  model_similar_hits_count: ({ fromSimilar }) => (fromSimilar ? 1 : 0),
   model_input_tokens_count: ({ inputTokens }) => inputTokens,
   model_output_tokens_count: ({ outputTokens }) => outputTokens,
   model_cached_tokens_count: ({ cachedInputTokens }) => cachedInputTokens,

@@ -36,6 +36,7 @@ export interface ModelAmounts {
   unpricedRequests: number;
   estimatedRequests: number;
   cacheHits: number;
+  similarHits: number;
   inputTokens: number;
   outputTokens: number;
   cachedInputTokens: number;
@@ -48,6 +49,7 @@ const AMOUNTS: Record<keyof ModelAmounts, ModelCount> = {
   unpricedRequests: "model_unpriced_requests_count",
   estimatedRequests: "model_estimated_requests_count",
   cacheHits: "model_cache_hits_count",
+  similarHits: "model_similar_hits_count",
   inputTokens: "model_input_tokens_count",
   outputTokens: "model_output_tokens_count",
   cachedInputTokens: "model_cached_tokens_count",
@@ -162,6 +164,7 @@ const amountsOf = (quantities: ReadonlyMap<string, bigint>): ModelAmounts => {
     unpricedRequests: amount("unpricedRequests"),
     estimatedRequests: amount("estimatedRequests"),
     cacheHits: amount("cacheHits"),
+    similarHits: amount("similarHits"),
     inputTokens: amount("inputTokens"),
     outputTokens: amount("outputTokens"),
     cachedInputTokens: amount("cachedInputTokens"),

@@ -37,6 +37,8 @@ const modelTokens = z.object({
   estimated: z.boolean().default(false),
   /** True when the answer was kept by the platform. Absent in lines of older versions. */
   fromCache: z.boolean().default(false),
+  /** True when the kept answer was that of a question with the same meaning. Absent in lines of older versions. */
+  fromSimilar: z.boolean().default(false),
   startedAtMs: z.number(),
 });
 
@@ -148,9 +150,8 @@ function end(file: JournalFile): void {
 
 /** Writes these fields only: callers may pass objects with more. */
 function lineOf(tokens: ModelTokens): string {
-  const { requestId, accountId, workspace, model, modelUid, subject, priced, estimated, fromCache, startedAtMs } =
-    tokens;
-  const { inputTokens, outputTokens, cachedInputTokens, costNanoUsd } = tokens;
+  const { requestId, accountId, workspace, model, modelUid, subject, priced, estimated, startedAtMs } = tokens;
+  const { fromCache, fromSimilar, inputTokens, outputTokens, cachedInputTokens, costNanoUsd } = tokens;
   const who = { requestId, accountId, workspace, model, modelUid, subject };
   const amounts = {
     inputTokens,
@@ -160,6 +161,7 @@ function lineOf(tokens: ModelTokens): string {
     priced,
     estimated,
     fromCache,
+    fromSimilar,
     startedAtMs,
   };
   return `${JSON.stringify({ ...who, ...amounts } satisfies ModelTokens)}\n`;

@@ -2,9 +2,9 @@
 
 import type { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
+import { fieldOf } from "../http/fields.ts";
 import { STATUS_CODES } from "../lib/network/node-http.ts";
 import { isLegible } from "./answer-encoding.ts";
-import { fieldOf } from "./answer-fields.ts";
 import { batchPipe } from "./batches/batch-usage.ts";
 import {
   type BodyPipe,

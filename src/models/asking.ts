@@ -2,10 +2,10 @@
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { BalanceRules } from "../contract/model-balance.ts";
 import type { Downstream } from "../http/downstream.ts";
-import { isQuestion } from "./answer-cache.ts";
 import { bySession, type ChoiceContext, chooseMember, type Member } from "./balance/choice.ts";
 import type { ModelHealth } from "./balance/health.ts";
 import { membersOf } from "./balance/members.ts";
+import { isQuestion } from "./cache/answer-cache.ts";
 import type { ClientCall } from "./client-call.ts";
 import type { ModelTarget } from "./model-records.ts";
 import type { PassageEngine } from "./passage/engine.ts";

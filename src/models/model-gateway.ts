@@ -6,18 +6,20 @@
  * The engine keeps nothing but connections; all it has to know comes in through ModelGatewayDeps.
  */
 
+import { randomUUID } from "node:crypto";
 import { asGatewayError, GATEWAY_ERRORS, GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream, DownstreamEvents } from "../http/downstream.ts";
 import { brandWords, headerRules } from "../http/header-rules.ts";
 import { type PlatformResponseOptions, respondError } from "../http/platform-response.ts";
 import { NO_PROXIES } from "../lib/network/proxies.ts";
 import { at } from "../lib/untrusted-json.ts";
-import { AnswerCache, type KeptAnswer } from "./answer-cache.ts";
 import { writeJson, writeWhole } from "./answer-writer.ts";
 import { type AskingEngine, askModels, sessionModels } from "./asking.ts";
 import { ModelHealth } from "./balance/health.ts";
+import { AnswerCache, type CacheUse } from "./cache/answer-cache.ts";
 import { ModelCaller } from "./caller.ts";
 import { type ClientCall, describeCall } from "./client-call.ts";
+import { EmbeddingRequest } from "./embedding-request.ts";
 import { isForm } from "./forms/multipart-form.ts";
 import { formModel } from "./forms/multipart-model.ts";
 import { LIMIT_DEFAULTS, type ModelGatewayDeps, type ModelGatewayLimits } from "./gateway-deps.ts";
@@ -26,6 +28,7 @@ import { valueOfMember } from "./json-members.ts";
 import { localCall } from "./local-call.ts";
 import { answerModelList, isModelList } from "./model-list.ts";
 import type { ModelTarget } from "./model-records.ts";
+import type { Embedding } from "./passage/engine.ts";
 import { type Failure, Passage } from "./passage/passage.ts";
 import type { ChatError } from "./providers/chat-translation.ts";
 import { openSession } from "./realtime/session.ts";
@@ -81,7 +84,8 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     ),
     webhooks: { outbound: deps.outbound, clock: deps.clock, brandWords: brandWords(deps.brand), log: deps.log },
     redactedLabels: (count) => headerNames.redacted.flatMap((name) => [name, String(count)]),
-    cacheLabels: ({ found }) => cacheLabels(found, deps.clock.now(), headerNames),
+    cacheLabels: (use) => cacheLabels(use, deps.clock.now(), headerNames),
+    embed: (target, model, text) => embed(engine, target, model, text),
   };
   return {
     upstreams,
@@ -155,6 +159,14 @@ async function handleSession(
   } catch (error) {
     refuse(engine, { begun: false, gone: gone.signal.aborted }, down, target, error);
   }
+}
+
+/** Counted as a request of the same caller to the other model, whose policies hold. */
+function embed(engine: Engine, { workspace, subject }: ModelTarget, model: string, text: string): Embedding {
+  const request = new EmbeddingRequest(text);
+  const target = { workspace, model, subject, subPath: "/v1/embeddings", requestId: randomUUID() };
+  void handle(engine, request, target, null);
+  return { answer: request.answer, leave: () => request.leave() };
 }
 
 const NO_BODY = Buffer.alloc(0);
@@ -304,6 +316,7 @@ interface HeaderNames {
   policy: string[];
   estimated: string[];
   cache: string[];
+  similarity: string[];
   redacted: string[];
   session: string[];
 }
@@ -318,6 +331,7 @@ function namesOf(words: readonly string[]): HeaderNames {
     policy: named("policy"),
     estimated: named("estimated"),
     cache: named("cache"),
+    similarity: named("cache-similarity"),
     redacted: named("redacted"),
     session: [...named("session-id"), ...named("thread-id")],
   };
@@ -338,9 +352,12 @@ function labelsOf(
   return labels;
 }
 
-/** Whether the answer was kept, and how many seconds ago. */
-function cacheLabels(found: KeptAnswer | null, nowMs: number, names: HeaderNames): string[] {
-  const labels = names.cache.flatMap((name) => [name, found ? "hit" : "miss"]);
+/** Whether the answer was kept, for the same or a similar question, and how many seconds ago. */
+function cacheLabels(use: CacheUse, nowMs: number, names: HeaderNames): string[] {
+  const { found } = use;
+  const similarity = found ? use.similarity : null;
+  const labels = names.cache.flatMap((name) => [name, found ? (similarity === null ? "hit" : "similar") : "miss"]);
+  if (similarity !== null) labels.push(...names.similarity.flatMap((name) => [name, similarity.toFixed(3)]));
   if (found) labels.push("age", String(Math.max(0, Math.floor((nowMs - found.keptAtMs) / 1000))));
   return labels;
 }

@@ -22,8 +22,10 @@ export interface ModelUsage extends TokenUsage, LedgerName {
   costNanoUsd: number;
   /** False when nobody knows a price, and the cost of zero says nothing. */
   priced: boolean;
-  /** True when the answer was kept: no provider was asked. */
+  /** True when the answer was kept for the same request: no provider was asked. */
   fromCache: boolean;
+  /** True when the answer was kept for a question with the same meaning: only its embedding was asked for. */
+  fromSimilar: boolean;
   /** Status of the answer; 0 when none came. */
   status: number;
   outcome: "completed" | "failed" | "interrupted" | "aborted";
@@ -53,6 +55,7 @@ export function batchUsage(
     costNanoUsd: prices ? costNanoUsd(prices, usage) : 0,
     priced: prices !== null,
     fromCache: false,
+    fromSimilar: false,
     status: 200,
     outcome: "completed",
     stream: false,

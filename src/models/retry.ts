@@ -1,6 +1,7 @@
 /** When a failed attempt is retried, at the same model or the next one. Pure: every rule is a row of the test table. */
+
+import { fieldOf } from "../http/fields.ts";
 import { backoffMs } from "../lib/backoff.ts";
-import { fieldOf } from "./answer-fields.ts";
 
 export interface RetryRules {
   /** Further attempts at the same model. */

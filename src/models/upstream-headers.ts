@@ -4,9 +4,9 @@
  * provider's own site.
  */
 import { GatewayError } from "../contract/gateway-errors.ts";
+import { fieldOf } from "../http/fields.ts";
 import { lowerName } from "../http/http1/header-name.ts";
 import { PATH_DROPPED } from "../http/page-rules.ts";
-import { fieldOf } from "./answer-fields.ts";
 import type { ClientCall } from "./client-call.ts";
 import type { ProviderConnection } from "./model-records.ts";
 import type { ProviderDeclaration } from "./providers/provider.ts";

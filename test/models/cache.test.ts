@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { systemClock } from "../../src/lib/time/clock.ts";
-import { AnswerCache, AnswerRecorder } from "../../src/models/answer-cache.ts";
+import { AnswerCache, AnswerRecorder } from "../../src/models/cache/answer-cache.ts";
 import { startGateway, type TestGateway } from "./gateway-harness.ts";
 import { sendJson, startEvents, startUpstream } from "./upstream-server.ts";
 

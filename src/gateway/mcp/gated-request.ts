@@ -4,6 +4,8 @@
  */
 import type { Downstream, DownstreamEvents } from "../../http/downstream.ts";
 import { DressedRequest } from "../../http/dressed-request.ts";
+import { fieldOf } from "../../http/fields.ts";
+import { giveBody } from "../../http/held-request.ts";
 import { lowerName } from "../../http/http1/header-name.ts";
 import { GatedEvents, gatedText, UncheckedAnswer } from "./listed-messages.ts";
 import { MESSAGE_BYTES_MAX } from "./rpc-body.ts";
@@ -47,8 +49,7 @@ export class GatedRequest extends DressedRequest {
     super.attach(events);
   }
   override readBody(): void {
-    if (this.#body !== null && this.#body.length > 0) this.#events?.onRequestBody(this.#body);
-    this.#events?.onRequestEnd([]);
+    giveBody(this.#body, this.#events);
   }
   override pauseBody(): void {}
   override resumeBody(): void {}
@@ -124,11 +125,6 @@ export class GatedRequest extends DressedRequest {
     this.destroy();
     process.nextTick(() => this.#events?.onClientGone());
   }
-}
-
-function fieldOf(headers: readonly string[], name: string): string | undefined {
-  for (let i = 0; i < headers.length; i += 2) if (lowerName(headers[i] as string) === name) return headers[i + 1];
-  return undefined;
 }
 
 const without = (headers: readonly string[], name: string): string[] =>

@@ -4,8 +4,9 @@
  */
 import { Readable } from "node:stream";
 import { GatewayError } from "../../contract/gateway-errors.ts";
-import type { Downstream, DownstreamEvents } from "../../http/downstream.ts";
-import { lowerName } from "../../http/http1/header-name.ts";
+import type { Downstream } from "../../http/downstream.ts";
+import { fieldOf } from "../../http/fields.ts";
+import { HeldRequest } from "../../http/held-request.ts";
 import { requestIdOf } from "../../http/request-id.ts";
 import type { CallOrigin, ServeContext } from "../call.ts";
 import { findCredential } from "../credentials.ts";
@@ -47,53 +48,27 @@ export function askMember(member: Member, asked: Asked, signal: AbortSignal): Pr
 
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-class MemberRequest implements Downstream {
-  readonly method: string;
-  readonly url: string;
-  readonly host: string | undefined;
-  readonly rawHeaders: readonly string[];
-  readonly bodyFraming: "none" | "length";
-  readonly contentLength: number;
-  readonly expectsContinue = false;
-  readonly remoteAddress: string;
-  readonly fromNetwork: boolean;
-  readonly workload: string | undefined;
-  readonly secure: boolean;
-  readonly handedOn = false;
-  readonly upgrade = null;
+class MemberRequest extends HeldRequest {
   readonly answer: Promise<MemberAnswer>;
   readonly over: Promise<void>;
-  readonly #body: Buffer;
   readonly #answered = Promise.withResolvers<MemberAnswer>();
   readonly #over = Promise.withResolvers<void>();
   readonly #stream: Readable;
-  #events: DownstreamEvents | null = null;
   #isOver = false;
 
-  constructor({ context, down, workspace, name }: Member, { method, headers, body }: Asked) {
-    this.#body = Buffer.from(body);
-    this.method = method;
-    this.url = `/${workspace}/functions/${name}/mcp`;
-    this.host = down.host;
-    this.bodyFraming = body === "" ? "none" : "length";
-    this.contentLength = this.#body.length;
-    this.remoteAddress = down.remoteAddress;
-    this.fromNetwork = down.fromNetwork;
-    this.workload = down.workload;
-    this.secure = down.secure;
-    const credential = findCredential(context.names, down, down.url);
-    const fields: [string, string][] = [["Host", down.host ?? "localhost"], ...Object.entries(headers)];
-    if (credential !== null) fields.push([context.names.branded[0] ?? "", `Bearer ${credential.token}`]);
-    if (body !== "") fields.push(["Content-Type", "application/json"], ["Content-Length", String(this.#body.length)]);
-    fields.push(["X-Request-Id", requestIdOf(down)]);
-    // The parts come from clients and servers, and the request may be written to another node as it is.
-    if (fields.some(([, value]) => !FIELD_VALUE.test(value)))
-      throw new GatewayError("BAD_REQUEST", "A header of the request cannot be written.");
-    this.rawHeaders = fields.flat();
+  constructor(member: Member, asked: Asked) {
+    const { down, workspace, name } = member;
+    const body = asked.body === "" ? null : Buffer.from(asked.body);
+    super({
+      method: asked.method,
+      url: `/${workspace}/functions/${name}/mcp`,
+      rawHeaders: fieldsOf(member, asked.headers, body),
+      ...{ body, origin: down },
+    });
     this.answer = this.#answered.promise;
     this.over = this.#over.promise;
     this.#stream = new Readable({
-      read: () => this.#events?.onClientDrain(),
+      read: () => this.events?.onClientDrain(),
       destroy: (error, done) => {
         this.leave(error ?? new Error("the answer is not read to its end"));
         done(error);
@@ -102,31 +77,12 @@ class MemberRequest implements Downstream {
     this.#stream.on("error", () => {}); // the reader is told by its own read
   }
 
-  header(name: string): string | undefined {
-    return fieldIn(this.rawHeaders, name);
-  }
-
-  attach(events: DownstreamEvents): void {
-    this.#events = events;
-  }
-  readBody(): void {
-    if (this.#body.length > 0) this.#events?.onRequestBody(this.#body);
-    this.#events?.onRequestEnd([]);
-  }
-  pauseBody(): void {}
-  resumeBody(): void {}
-  sendContinue(): void {}
-  sendInformational(): void {}
-
   head(status: number, _reason: string, headers: string[]): void {
-    this.#answered.resolve({ status, field: (name) => fieldIn(headers, name), body: this.#stream });
+    this.#answered.resolve({ status, field: (name) => fieldOf(headers, name), body: this.#stream });
   }
   write(chunk: Buffer): boolean {
     // The parser uses its buffer again.
     return this.#isOver || this.#stream.push(Buffer.from(chunk));
-  }
-  flush(): boolean {
-    return true;
   }
   end(): void {
     this.#finish();
@@ -138,9 +94,6 @@ class MemberRequest implements Downstream {
     this.#answered.reject(error);
     this.#stream.destroy(error);
   }
-  switchProtocols(): never {
-    throw new Error("a request to a member switches no protocols");
-  }
 
   /** Nobody waits for the answer any more. */
   leave(reason: unknown): void {
@@ -148,7 +101,7 @@ class MemberRequest implements Downstream {
     this.#finish();
     this.#answered.reject(reason);
     this.#stream.destroy();
-    this.#events?.onClientGone();
+    this.events?.onClientGone();
   }
 
   #finish(): void {
@@ -157,7 +110,14 @@ class MemberRequest implements Downstream {
   }
 }
 
-function fieldIn(headers: readonly string[], name: string): string | undefined {
-  for (let i = 0; i < headers.length; i += 2) if (lowerName(headers[i] as string) === name) return headers[i + 1];
-  return undefined;
+/** The parts come from clients and servers, and the request may be written to another node as it is. */
+function fieldsOf({ context, down }: Member, headers: Record<string, string>, body: Buffer | null): string[] {
+  const credential = findCredential(context.names, down, down.url);
+  const fields: [string, string][] = [["Host", down.host ?? "localhost"], ...Object.entries(headers)];
+  if (credential !== null) fields.push([context.names.branded[0] ?? "", `Bearer ${credential.token}`]);
+  if (body !== null) fields.push(["Content-Type", "application/json"], ["Content-Length", String(body.length)]);
+  fields.push(["X-Request-Id", requestIdOf(down)]);
+  if (fields.some(([, value]) => !FIELD_VALUE.test(value)))
+    throw new GatewayError("BAD_REQUEST", "A header of the request cannot be written.");
+  return fields.flat();
 }

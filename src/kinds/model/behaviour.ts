@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import type { BalanceRules } from "../../contract/model-balance.ts";
+import type { CacheRules } from "../../contract/model-cache.ts";
 import type { GuardrailRules, GuardrailWebhook } from "../../contract/model-guardrails.ts";
 import { MASK } from "../../contract/secret-fields.ts";
 import type { Behaviour } from "../port.ts";
@@ -19,6 +20,8 @@ export const modelBehaviour: Behaviour = {
     const balance = spec.balance as BalanceRules | undefined;
     checkOthers((spec.fallbacks ?? []) as string[], (index) => `spec.fallbacks[${index}]`, metadata.name);
     const members = (balance?.models ?? []).map(({ name }) => name);
+    const { semantic } = (spec.cache ?? {}) as Partial<CacheRules>;
+    checkOthers(semantic ? [semantic.model] : [], () => "spec.cache.semantic.model", metadata.name);
     checkOthers(members, (index) => `spec.balance.models[${index}].name`, metadata.name);
     if (balance?.weight === 0) return;
     if (spec.enabled === false || ((spec.integrationConnections ?? []) as string[]).length > 0) return;

@@ -44,7 +44,7 @@ export const model = defineKind({
     guardrails: modelGuardrails
       .optional()
       .describe("What requests and answers must not carry, and a webhook that is asked about them."),
-    cache: modelCache.optional().describe("Answers are kept in memory, for requests that are byte for byte the same."),
+    cache: modelCache.optional().describe("Answers are kept in memory, for requests that are the same."),
     prices: modelPrices
       .optional()
       .describe("What the provider charges, in USD per million tokens; default the price book's."),
@@ -56,6 +56,7 @@ export const model = defineKind({
     workload.connections,
     { path: "spec.fallbacks[]", kind: "model" },
     { path: "spec.balance.models[].name", kind: "model" },
+    { path: "spec.cache.semantic.model", kind: "model" },
   ],
   revisions: true,
   initialStatus: "DEPLOYED",

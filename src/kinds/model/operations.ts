@@ -15,6 +15,9 @@ const amounts = {
   unpricedRequests: z.int().describe("Requests to models without a price; their cost counts as 0."),
   estimatedRequests: z.int().describe("Requests whose tokens the provider did not report in full."),
   cacheHits: z.int().describe("Requests that were answered from the cache (`spec.cache`), without tokens or cost."),
+  similarHits: z
+    .int()
+    .describe("Requests that got the kept answer of a question with the same meaning (`spec.cache.semantic`)."),
   inputTokens: z.int().describe("Cached ones included."),
   outputTokens: z.int(),
   cachedInputTokens: z.int(),
@@ -96,6 +99,7 @@ export const modelRequests = defineOperation({
         priced: z.boolean().describe("False: nobody knows a price, and the cost of 0 says nothing."),
         estimated: z.boolean().describe("True: the provider did not report all tokens."),
         cached: z.boolean().describe("True: answered from the cache (`spec.cache`)."),
+        similar: z.boolean().describe("True: got the kept answer of a question with the same meaning."),
       }),
     ),
     meta: z.object({ hasMore: z.boolean(), nextCursor: z.string().describe("Empty on the last page.") }),

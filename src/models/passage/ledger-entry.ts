@@ -1,5 +1,5 @@
 /** The one entry that a request leaves in the usage ledger, and the caps that count the same usage. */
-import type { CacheUse } from "../answer-cache.ts";
+import type { CacheUse } from "../cache/answer-cache.ts";
 import { type ClientCall, estimateInputTokens, outputLimit } from "../client-call.ts";
 import type { ModelGatewayDeps } from "../gateway-deps.ts";
 import type { ModelTarget, ResolvedModel } from "../model-records.ts";
@@ -94,7 +94,8 @@ export class LedgerEntry {
         providerModel: candidate.model,
         costNanoUsd: prices ? costNanoUsd(prices, usage) : 0,
         priced: prices !== null,
-        fromCache: Boolean(cached?.found),
+        fromCache: Boolean(cached?.found && cached.similarity === null),
+        fromSimilar: Boolean(cached?.found && cached.similarity !== null),
         status: this.status,
         stream: call.stream,
         attempts: this.attempts,

@@ -7,11 +7,12 @@ import { GATEWAY_ERRORS, GatewayError } from "../../contract/gateway-errors.ts";
 import type { GuardrailRules } from "../../contract/model-guardrails.ts";
 import type { Downstream } from "../../http/downstream.ts";
 import { admitRequest } from "../admission.ts";
-import { AnswerRecorder, type CacheUse, keptUpstream, useCache } from "../answer-cache.ts";
 import { openAnswer, streamFailure } from "../answer-writer.ts";
 import type { Visit } from "../balance/health.ts";
 import { looksAtBatches } from "../batches/batch-mark.ts";
 import { countBatches, markedBatch } from "../batches/batch-passage.ts";
+import { AnswerRecorder, type CacheUse, keptUpstream, useCache } from "../cache/answer-cache.ts";
+import { useSimilar } from "../cache/semantic-cache.ts";
 import { type ClientCall, estimateInputTokens, outputLimit } from "../client-call.ts";
 import { type ExchangeJudge, type ExchangeResult, ModelExchange, type OpenedBody } from "../exchange.ts";
 import { type AnswerGuard, Guard } from "../guardrails/guard.ts";
@@ -21,7 +22,7 @@ import type { Reservation } from "../token-budget.ts";
 import { baseUrlOf, type UpstreamCandidate, type UpstreamRequest, upstreamRequest } from "../upstream-request.ts";
 import { providerFailure, type Upstream } from "../upstreams.ts";
 import { type MeteredUsage, UsageMeter } from "../usage-meter.ts";
-import type { PassageEngine } from "./engine.ts";
+import type { Embedding, PassageEngine } from "./engine.ts";
 import { LedgerEntry, meteredUsage, NOTHING } from "./ledger-entry.ts";
 
 type Collected = Extract<ExchangeResult, { kind: "collected" }>;
@@ -123,7 +124,7 @@ export class Passage {
       const request = upstreamRequest(passed, candidate, provider.basePath);
       const call = request.front?.call ?? passed;
       if (candidate.resolved.policies.length > 0) reservation = await this.#admit(call, candidate);
-      const cached = candidate.resolved.cache ? this.#useCache(call, candidate, request) : null;
+      const cached = candidate.resolved.cache ? await this.#useCache(call, candidate, request) : null;
       const recorder = cached?.found === null ? new AnswerRecorder() : null;
       const upstream = cached?.found
         ? keptUpstream(provider.basePath, cached.found)
@@ -187,15 +188,25 @@ export class Passage {
     return admitRequest({ workspace, resolved, tokens, subject, session, fingerprint }, this.#engine.deps);
   }
 
-  #useCache(call: ClientCall, candidate: UpstreamCandidate, request: UpstreamRequest): CacheUse | null {
+  async #useCache(call: ClientCall, candidate: UpstreamCandidate, request: UpstreamRequest): Promise<CacheUse | null> {
     const { resolved, provider } = candidate;
     const { workspace, subject } = this.#entry.target;
     const rules = resolved.cache;
     if (!rules) return null;
     const baseUrl = provider.local ? provider.name : baseUrlOf(candidate);
-    return useCache(this.#engine.cache, {
-      ...{ call, request, rules, workspace, subject, baseUrl },
-      ledger: resolved.ledger,
+    const { cache, embed } = this.#engine;
+    const question = { call, request, rules, workspace, subject, baseUrl, ledger: resolved.ledger };
+    const use = useCache(cache, question);
+    if (!rules.semantic || use === null || use.found) return use;
+    return useSimilar(cache, question, use, (model, text) => this.#leaveWith(embed(this.#entry.target, model, text)));
+  }
+
+  /** A caller that goes away waits for no embedding either. */
+  #leaveWith({ answer, leave }: Embedding): Promise<unknown> {
+    this.#wake = leave;
+    if (this.#gone) leave();
+    return answer.finally(() => {
+      this.#wake = null;
     });
   }
 
@@ -295,7 +306,8 @@ export class Passage {
         if (this.#entry.status >= 400) return this.#entry.record(attempt, "failed", NOTHING);
         const outcome = this.#body?.pipe.broke ? "interrupted" : "completed";
         const answer = outcome === "completed" ? recorder?.take() : null;
-        if (answer && cached?.found === null) cache.keep(this.#entry.target.workspace, cached.key, answer);
+        if (answer && cached?.found === null)
+          cache.keep(this.#entry.target.workspace, cached.key, answer, cached.meaning);
         return this.#entry.record(attempt, outcome, meteredOf(attempt));
       },
       failed: (pipe, error) => pipe.fail(streamFailure(providerFailure(error, candidate.provider.title, true))),

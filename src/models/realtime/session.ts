@@ -1,10 +1,10 @@
 /** Opens a realtime session: the first model that accepts the handshake is joined to the client. */
 import { GatewayError } from "../../contract/gateway-errors.ts";
 import type { Downstream } from "../../http/downstream.ts";
+import { fieldOf } from "../../http/fields.ts";
 import { brandWords } from "../../http/header-rules.ts";
 import { ownChoice, PROTOCOL_FIELD } from "../../http/own-protocols.ts";
 import { Tunnel } from "../../http/tunnel.ts";
-import { fieldOf } from "../answer-fields.ts";
 import { writeWhole } from "../answer-writer.ts";
 import type { AskingEngine } from "../asking.ts";
 import type { ClientCall } from "../client-call.ts";

@@ -1605,7 +1605,7 @@ class ModelInputSpec(TypedDict):
     balance: NotRequired[ModelInputSpecBalance]
     #: What requests and answers must not carry, and a webhook that is asked about them.
     guardrails: NotRequired[ModelInputSpecGuardrails]
-    #: Answers are kept in memory, for requests that are byte for byte the same.
+    #: Answers are kept in memory, for requests that are the same.
     cache: NotRequired[ModelInputSpecCache]
     #: What the provider charges, in USD per million tokens; default the price book's.
     prices: NotRequired[ModelInputSpecPrices]
@@ -1632,6 +1632,15 @@ class ModelInputSpecCache(TypedDict):
     ttlSeconds: float
     #: Whom an answer is given to: the caller who asked first (the default), or every caller of the model.
     scope: NotRequired[Literal["caller", "model"]]
+    #: Answers are also given to questions that mean the same: only the text of the last message may differ.
+    semantic: NotRequired[ModelInputSpecCacheSemantic]
+
+
+class ModelInputSpecCacheSemantic(TypedDict):
+    #: A model of the workspace that makes embeddings. Its requests are counted as its own.
+    model: str
+    #: The least cosine similarity of two questions that get the same answer. Default 0.95.
+    threshold: NotRequired[float]
 
 
 class ModelInputSpecFlavors(TypedDict):
@@ -1732,6 +1741,8 @@ class ModelRequestsResultData(TypedDict):
     estimated: bool
     #: True: answered from the cache (`spec.cache`).
     cached: bool
+    #: True: got the kept answer of a question with the same meaning.
+    similar: bool
 
 
 class ModelRequestsResultDataKey1(TypedDict):
@@ -1765,6 +1776,8 @@ class ModelUsageResultData(TypedDict):
     estimatedRequests: float
     #: Requests that were answered from the cache (`spec.cache`), without tokens or cost.
     cacheHits: float
+    #: Requests that got the kept answer of a question with the same meaning (`spec.cache.semantic`).
+    similarHits: float
     #: Cached ones included.
     inputTokens: float
     outputTokens: float
@@ -1781,6 +1794,8 @@ class ModelUsageResultSummary(TypedDict):
     estimatedRequests: float
     #: Requests that were answered from the cache (`spec.cache`), without tokens or cost.
     cacheHits: float
+    #: Requests that got the kept answer of a question with the same meaning (`spec.cache.semantic`).
+    similarHits: float
     #: Cached ones included.
     inputTokens: float
     outputTokens: float

@@ -3325,12 +3325,19 @@ export interface ModelInput {
         onFailure?: "refuse" | "allow" | undefined;
       } | undefined;
     } | undefined;
-    /** Answers are kept in memory, for requests that are byte for byte the same. */
+    /** Answers are kept in memory, for requests that are the same. */
     cache?: {
       /** How long an answer is given again. */
       ttlSeconds: number;
       /** Whom an answer is given to: the caller who asked first (the default), or every caller of the model. */
       scope?: "caller" | "model" | undefined;
+      /** Answers are also given to questions that mean the same: only the text of the last message may differ. */
+      semantic?: {
+        /** A model of the workspace that makes embeddings. Its requests are counted as its own. */
+        model: string;
+        /** The least cosine similarity of two questions that get the same answer. Default 0.95. */
+        threshold?: number | undefined;
+      } | undefined;
     } | undefined;
     /** What the provider charges, in USD per million tokens; default the price book's. */
     prices?: {
@@ -3434,12 +3441,19 @@ export interface ModelRecord {
         onFailure?: "refuse" | "allow" | undefined;
       } | undefined;
     } | undefined;
-    /** Answers are kept in memory, for requests that are byte for byte the same. */
+    /** Answers are kept in memory, for requests that are the same. */
     cache?: {
       /** How long an answer is given again. */
       ttlSeconds: number;
       /** Whom an answer is given to: the caller who asked first (the default), or every caller of the model. */
       scope?: "caller" | "model" | undefined;
+      /** Answers are also given to questions that mean the same: only the text of the last message may differ. */
+      semantic?: {
+        /** A model of the workspace that makes embeddings. Its requests are counted as its own. */
+        model: string;
+        /** The least cosine similarity of two questions that get the same answer. Default 0.95. */
+        threshold?: number | undefined;
+      } | undefined;
     } | undefined;
     /** What the provider charges, in USD per million tokens; default the price book's. */
     prices?: {
@@ -3499,6 +3513,8 @@ export interface ModelRequestsResult {
     estimated: boolean;
     /** True: answered from the cache (`spec.cache`). */
     cached: boolean;
+    /** True: got the kept answer of a question with the same meaning. */
+    similar: boolean;
   }[];
   meta: {
     hasMore: boolean;
@@ -3575,12 +3591,19 @@ export interface ModelUpdate {
         onFailure?: "refuse" | "allow" | undefined;
       } | undefined;
     } | undefined;
-    /** Answers are kept in memory, for requests that are byte for byte the same. */
+    /** Answers are kept in memory, for requests that are the same. */
     cache?: {
       /** How long an answer is given again. */
       ttlSeconds: number;
       /** Whom an answer is given to: the caller who asked first (the default), or every caller of the model. */
       scope?: "caller" | "model" | undefined;
+      /** Answers are also given to questions that mean the same: only the text of the last message may differ. */
+      semantic?: {
+        /** A model of the workspace that makes embeddings. Its requests are counted as its own. */
+        model: string;
+        /** The least cosine similarity of two questions that get the same answer. Default 0.95. */
+        threshold?: number | undefined;
+      } | undefined;
     } | undefined;
     /** What the provider charges, in USD per million tokens; default the price book's. */
     prices?: {
@@ -3621,6 +3644,8 @@ export interface ModelUsageResult {
     estimatedRequests: number;
     /** Requests that were answered from the cache (`spec.cache`), without tokens or cost. */
     cacheHits: number;
+    /** Requests that got the kept answer of a question with the same meaning (`spec.cache.semantic`). */
+    similarHits: number;
     /** Cached ones included. */
     inputTokens: number;
     outputTokens: number;
@@ -3643,6 +3668,8 @@ export interface ModelUsageResult {
     estimatedRequests: number;
     /** Requests that were answered from the cache (`spec.cache`), without tokens or cost. */
     cacheHits: number;
+    /** Requests that got the kept answer of a question with the same meaning (`spec.cache.semantic`). */
+    similarHits: number;
     /** Cached ones included. */
     inputTokens: number;
     outputTokens: number;

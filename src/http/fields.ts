@@ -1,5 +1,5 @@
 /** Header fields as a flat list of names and values, the form they have on the wire. */
-import { lowerName } from "../http/http1/header-name.ts";
+import { lowerName } from "./http1/header-name.ts";
 
 /** The first value under a lower-case name. */
 export function fieldOf(fields: readonly string[], name: string): string | undefined {

@@ -4,17 +4,20 @@
  * rules as the first time.
  */
 import { hash } from "node:crypto";
-import type { CacheRules } from "../contract/model-cache.ts";
-import type { ClientCall } from "./client-call.ts";
-import { type ReadyAnswer, replay } from "./local-call.ts";
-import type { LedgerName, Subject } from "./model-records.ts";
-import type { AnswerSink, WireRequest } from "./provider-call.ts";
-import type { DialectName } from "./providers/dialect.ts";
-import type { Upstream } from "./upstreams.ts";
+import { type CacheRules, THRESHOLD_DEFAULT } from "../../contract/model-cache.ts";
+import type { ClientCall } from "../client-call.ts";
+import { type ReadyAnswer, replay } from "../local-call.ts";
+import type { LedgerName, Subject } from "../model-records.ts";
+import type { AnswerSink, WireRequest } from "../provider-call.ts";
+import type { DialectName } from "../providers/dialect.ts";
+import type { Upstream } from "../upstreams.ts";
+import { type Meaning, similarityOf } from "./meaning.ts";
 
 export interface KeptAnswer extends ReadyAnswer {
   bytes: number;
   keptAtMs: number;
+  /** Of the question; null where only the same request gets the answer. */
+  meaning: Meaning | null;
 }
 
 /** All kept answers together. */
@@ -43,7 +46,12 @@ interface Share {
   bytes: number;
   /** The longest unused first. */
   answers: Map<string, KeptAnswer>;
+  /** Keys of the answers to questions that differ in one text only, by what they share; the oldest first. */
+  frames: Map<string, Set<string>>;
 }
+
+/** Answers among which a question with the same meaning is looked for, the latest ones. */
+const FRAME_ANSWERS_MAX = 1000;
 
 export class AnswerCache {
   readonly #now: () => number;
@@ -62,20 +70,38 @@ export class AnswerCache {
     const share = this.#shares.get(workspace);
     const answer = share?.answers.get(key);
     if (!share || !answer) return null;
-    share.answers.delete(key);
     if (this.#now() - answer.keptAtMs >= ttlSeconds * 1000) {
-      this.#count(share, -answer.bytes);
+      this.#drop(share, key);
       return null;
     }
+    share.answers.delete(key);
     share.answers.set(key, answer);
     return answer;
   }
 
-  keep(workspace: string, key: string, { status, headers, chunks }: ReadyAnswer): void {
-    const bytes = chunks.reduce((sum, chunk) => sum + costOf(chunk), ENTRY_BYTES + headers.join("").length);
+  /** The answer to the question that means most nearly the same; null when none is near enough. */
+  findSimilar(
+    workspace: string,
+    meaning: Meaning,
+    rules: CacheRules,
+  ): { found: KeptAnswer; similarity: number } | null {
+    const share = this.#shares.get(workspace);
+    let best = { key: "", similarity: rules.semantic?.threshold ?? THRESHOLD_DEFAULT };
+    for (const key of share?.frames.get(meaning.frame) ?? []) {
+      const similarity = similarityOf(meaning, share?.answers.get(key)?.meaning ?? null);
+      if (similarity >= best.similarity) best = { key, similarity };
+    }
+    const found = this.find(workspace, best.key, rules);
+    return found && { found, similarity: best.similarity };
+  }
+
+  keep(workspace: string, key: string, { status, headers, chunks }: ReadyAnswer, meaning: Meaning | null = null): void {
+    const own = ENTRY_BYTES + headers.join("").length + (meaning?.vector.byteLength ?? 0);
+    const bytes = chunks.reduce((sum, chunk) => sum + costOf(chunk), own);
     const share = this.#shareOf(workspace);
     this.#drop(share, key);
-    share.answers.set(key, { status, headers, chunks, bytes, keptAtMs: this.#now() });
+    share.answers.set(key, { status, headers, chunks, bytes, keptAtMs: this.#now(), meaning });
+    if (meaning) this.#frame(share, meaning.frame, key);
     this.#count(share, bytes);
     while (share.bytes > WORKSPACE_MAX_BYTES) this.#dropOldest(share);
     while (this.#bytes > CACHE_MAX_BYTES) this.#dropOldest(this.#largestShare());
@@ -85,7 +111,7 @@ export class AnswerCache {
     const known = this.#shares.get(workspace);
     if (known) return known;
     for (const [name, { answers }] of this.#shares) if (answers.size === 0) this.#shares.delete(name);
-    const share: Share = { bytes: 0, answers: new Map() };
+    const share: Share = { bytes: 0, answers: new Map(), frames: new Map() };
     this.#shares.set(workspace, share);
     return share;
   }
@@ -104,6 +130,17 @@ export class AnswerCache {
     if (!answer) return;
     share.answers.delete(key);
     this.#count(share, -answer.bytes);
+    const { frame = "" } = answer.meaning ?? {};
+    const keys = share.frames.get(frame);
+    keys?.delete(key);
+    if (keys?.size === 0) share.frames.delete(frame);
+  }
+
+  #frame(share: Share, frame: string, key: string): void {
+    const keys = share.frames.get(frame) ?? new Set();
+    share.frames.set(frame, keys.add(key));
+    const [oldest] = keys;
+    if (keys.size > FRAME_ANSWERS_MAX && oldest !== undefined) this.#drop(share, oldest);
   }
 
   #count(share: Share, bytes: number): void {
@@ -114,9 +151,17 @@ export class AnswerCache {
 
 /** How one request uses the cache. */
 export type CacheUse =
-  | { found: KeptAnswer }
-  /** Nothing is kept yet, or the caller wants a new answer, which is kept. */
-  | { found: null; key: string };
+  /** `similarity` is null for an answer to the same request. */
+  { found: KeptAnswer; similarity: number | null } | CacheMiss;
+
+/** Nothing is kept yet, or the caller wants a new answer, which is kept. */
+export interface CacheMiss {
+  found: null;
+  key: string;
+  meaning: Meaning | null;
+  /** The caller wants a new answer. */
+  isWanted: boolean;
+}
 
 export interface CacheQuestion {
   call: ClientCall;
@@ -134,15 +179,18 @@ export function useCache(cache: AnswerCache, question: CacheQuestion): CacheUse 
   const { call, request, rules, workspace } = question;
   const wish = wishOf(call.rawHeaders);
   if (wish === "no-store" || call.body.length > REQUEST_MAX_BYTES || !isQuestion(call)) return null;
-  const key = keyOf(question);
-  const found = wish === "no-cache" ? null : cache.find(workspace, key, rules);
-  return found === null ? { found, key } : { found };
-  function keyOf({ ledger, subject, baseUrl }: CacheQuestion): string {
-    const who = rules.scope === "model" ? "" : `${subject?.type ?? ""}/${subject?.id ?? ""}`;
-    const lines = request.fields.replace(VARYING_LINES, "");
-    const head = JSON.stringify([ledger.modelUid, who, baseUrl, request.method, request.path, lines]);
-    return hash("sha256", Buffer.concat([Buffer.from(`${head}\n`), request.body ?? Buffer.alloc(0)]), "base64");
-  }
+  const key = keyOf(question, request.body ?? Buffer.alloc(0));
+  const isWanted = wish === "no-cache";
+  const found = isWanted ? null : cache.find(workspace, key, rules);
+  return found === null ? { found, key, isWanted, meaning: null } : { found, similarity: null };
+}
+
+/** The same for requests that get the same answer: `body`, the model, the provider, and who may have it. */
+export function keyOf({ ledger, subject, baseUrl, rules, request }: CacheQuestion, body: Buffer): string {
+  const who = rules.scope === "model" ? "" : `${subject?.type ?? ""}/${subject?.id ?? ""}`;
+  const lines = request.fields.replace(VARYING_LINES, "");
+  const head = JSON.stringify([ledger.modelUid, who, baseUrl, request.method, request.path, lines]);
+  return hash("sha256", Buffer.concat([Buffer.from(`${head}\n`), body]), "base64");
 }
 
 /** True for a request that leaves nothing behind at its provider but the answer. */
