@@ -11,6 +11,7 @@ import { startTestPlatform } from "../test/platform.ts";
 import { figuresOfLists } from "./console-parts/lists.ts";
 import { figuresOfPages } from "./console-parts/pages.ts";
 import { reportFigures } from "./console-parts/report.ts";
+import { figuresOfServer } from "./console-parts/server.ts";
 import { sizes } from "./console-parts/sizes.ts";
 import { startStaticPage } from "./console-parts/static-page.ts";
 import { openVisit } from "./console-parts/visit.ts";
@@ -34,11 +35,13 @@ export async function run(flags: string[]): Promise<void> {
     const started = performance.now();
     await fill(platform.app.store, 0, rows);
     console.log(`${rows} drives written in ${Math.round((performance.now() - started) / 1000)} s`);
+    const server = await figuresOfServer();
     const visit = await openVisit(chromium, platform);
     reportFigures([
       ...(await figuresOfPages(visit, page.url)),
       ...(await figuresOfLists(visit, rows)),
       ...(await figuresOfWorkloads(visit)),
+      ...server,
     ]);
   } finally {
     await chromium.close();

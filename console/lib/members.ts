@@ -23,3 +23,10 @@ export const nameOf = (row: unknown): string => NAMES.map((path) => textAt(row, 
 
 export const createdAt = (row: unknown): string =>
   textAt(row, "metadata.createdAt") || textAt(row, "createdAt") || textAt(row, "created_at");
+
+/** Most kinds have a status of their own; that of a domain is part of its specification, and runs have a code of HTTP. */
+export function statusOf(row: unknown): string {
+  const code = memberAt(row, "statusCode");
+  if (typeof code === "number") return code >= 200 && code < 400 ? "succeeded" : "failed";
+  return textAt(row, "status") || textAt(row, "spec.status");
+}

@@ -14,11 +14,17 @@ const PROPER: Readonly<Record<string, string>> = {
   previewtokens: "Preview tokens",
   scheduleexecution: "Schedule run",
   scheduleexecutions: "Schedule runs",
+  volumesnapshot: "Volume snapshot",
+  volumesnapshots: "Volume snapshots",
   volumetemplate: "Volume template",
   volumetemplates: "Volume templates",
   vpc: "Network",
   vpcs: "Networks",
 };
+
+/** `MCP servers` stay so within a sentence; other titles begin small there. */
+export const withinSentence = (title: string): string =>
+  /^[A-Z]{2}/.test(title) ? title : title.charAt(0).toLowerCase() + title.slice(1);
 
 export const titleOf = (word: string): string => PROPER[word] ?? word.charAt(0).toUpperCase() + word.slice(1);
 

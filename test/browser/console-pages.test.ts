@@ -39,7 +39,10 @@ describe("pages of the console", { skip: chromium.skip }, () => {
   });
   machine.images.set(IMAGE, { ...machine.addImage(IMAGE), argv: ["sleep", "infinity"] });
   before(async () => {
-    platform = await startTestPlatform({ driver: fakeDriver(machine) });
+    platform = await startTestPlatform({
+      driver: fakeDriver(machine),
+      config: { quotas: "drive_mb=64,drive_objects=1000" },
+    });
     agent = await startChattyAgent((thread, messages) =>
       platform.call("POST", `/agents/chatty/threads/${thread}/messages`, { ...WORKSPACE, body: { messages } }),
     );
@@ -218,6 +221,32 @@ describe("pages of the console", { skip: chromium.skip }, () => {
       await page.getByLabel("Arguments as JSON").fill('{"a.b": 1}');
       await page.getByRole("button", { name: "Call", exact: true }).click();
       await page.getByText('<b>{"a.b":1}</b>').waitFor();
+    }));
+
+  test("tools of a pinned MCP server are withheld until an admin has read and approved them", () =>
+    visit(async (page) => {
+      const spec = { runtime: { image: IMAGE, memory: 256 }, tools: { pins: "approval" } };
+      await make("/functions", { metadata: { name: "watched" }, spec });
+      await open(page, "functions/watched?tab=tools");
+      const withheld = page.getByRole("list", { name: "Withheld tools" });
+      await withheld.getByText("<i>Says it</i>").waitFor();
+      await page.getByText("No tools", { exact: true }).waitFor();
+      await look(page);
+      await page.getByRole("button", { name: "Approve shout" }).click();
+      await page.getByText("1 tool approved").waitFor();
+      await page.getByRole("list", { name: "Tools" }).getByText("shout").waitFor();
+      type Told = Record<"approved" | "withheld", unknown[]>;
+      const { body } = await platform.call<Told>("GET", "/functions/watched/tools", WORKSPACE);
+      assert.deepEqual([body.approved.length, body.withheld.length], [1, 0]);
+    }));
+
+  test("what the drives of a workspace hold is shown beside its quota", () =>
+    visit(async (page) => {
+      await make("/drives", { metadata: { name: "measured" }, spec: {} });
+      await open(page, "drives/measured");
+      await page.getByText(/^0 B of 64 MB$/).waitFor();
+      await page.getByRole("progressbar", { name: "Objects in drives in use" }).waitFor();
+      await look(page);
     }));
 
   test("a key has the scopes that were ticked; home, logs and access give their requests", () =>

@@ -188,7 +188,13 @@ describe("the console", { skip: chromium.skip }, () => {
       assert.equal((await platform.call("POST", "/sandboxes", { workspace: "main", body: box })).status, 200);
       await page.goto(`${platform.app.pagesUrl}/main/sandboxes/root?tab=snapshots`);
       await page.getByRole("button", { name: "Take a snapshot" }).click();
-      await page.getByRole("button", { name: /^Fork snap_/ }).click();
+      await page.getByRole("button", { name: /^Delete snap_/ }).click();
+      await page.getByRole("button", { name: /^Delete snap_/ }).waitFor({ state: "detached" });
+      // Snapshots are known by their id, also when people gave them names.
+      const named = { workspace: "main", body: { name: "clean" } };
+      assert.equal((await platform.call("POST", "/sandboxes/root/snapshots", named)).status, 200);
+      await page.reload();
+      await page.getByRole("button", { name: "Fork clean" }).click();
       await page.getByRole("link", { name: /^root-\w+$/ }).waitFor();
       await look(page);
       await page.getByRole("link", { name: /^root-\w+$/ }).click();

@@ -69,4 +69,62 @@ describe("the console of an installation", { skip: chromium.skip || workloadsSki
       await look(page);
     });
   });
+
+  /** Runs a command in a new sandbox that has the volume at /disk, and answers with its output. */
+  const inSandbox = async (name: string, volume: string, command: string): Promise<string> => {
+    const spec = { volumes: [{ name: volume, mountPath: "/disk" }] };
+    assert.equal((await call("POST", "/sandboxes", { body: { metadata: { name }, spec } })).status, 200);
+    try {
+      const response = await fetch(`${server.url}/main/sandboxes/${name}/process`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${server.apiKey}`, "content-type": "application/json" },
+        body: JSON.stringify({ command, waitForCompletion: true }),
+      });
+      const { exitCode, logs } = (await response.json()) as { exitCode: number; logs: string };
+      assert.equal(exitCode, 0, logs);
+      return logs;
+    } finally {
+      await call("DELETE", `/sandboxes/${name}`);
+    }
+  };
+
+  test("a volume is copied by snapshot, restore and clone, and asks for snapshots by a schedule", async (t) => {
+    const names = ["console-disk", "console-restored", "console-cloned"];
+    t.after(async () => {
+      for (const name of names.toReversed()) await call("DELETE", `/volumes/${name}`);
+    });
+    const [name = ""] = names;
+    const made = await call("POST", "/volumes", { body: { metadata: { name }, spec: { size: 16 } } });
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    await inSandbox("console-writer", name, "echo kept > /disk/note.txt && sync");
+    const { body: link } = await call("POST", "/users/me/console_link");
+    await visitConsole(chromium, link.url, server.url, async (page) => {
+      await heading(page, "Home");
+      const own = `${new URL(link.url).origin}/main/volumes/${name}?tab=volumesnapshots`;
+      await page.goto(own);
+      await page.getByText("No snapshots yet").waitFor();
+      await page.getByRole("button", { name: "Take a snapshot" }).click();
+      await page.getByRole("cell", { name: "ready" }).waitFor();
+      const copy = async (button: string | RegExp, target: string): Promise<void> => {
+        await page.getByRole("button", { name: button }).click();
+        await page.getByLabel("Name of the new volume").fill(target);
+        await page.getByRole("button", { name: "Make the volume" }).click();
+        await heading(page, target);
+        await page.goto(own);
+      };
+      await copy(/^Restore snap_/, "console-restored");
+      await copy("Clone as it is now", "console-cloned");
+      await page.getByLabel("Schedule", { exact: true }).fill("0 3 * * *");
+      await page.getByLabel("Keep the newest").fill("3");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("The schedule is kept.").waitFor();
+      await look(page);
+      await page.getByRole("button", { name: /^Delete snap_/ }).click();
+      await page.getByText("No snapshots yet").waitFor();
+    });
+    const { body: kept } = await call("GET", `/volumes/${name}`);
+    assert.deepEqual(kept.spec.snapshots, { schedule: "0 3 * * *", keep: 3 });
+    for (const copy of names.slice(1))
+      assert.match(await inSandbox(`${copy}-reader`, copy, "cat /disk/note.txt"), /^kept\b/);
+  });
 });

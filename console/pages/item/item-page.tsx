@@ -4,7 +4,7 @@ import { useRefusal } from "../../api/overview.ts";
 import { deleteResource, useResource } from "../../api/resources.ts";
 import { stays } from "../../lib/facts.ts";
 import { go, here, queryOf } from "../../lib/location.ts";
-import { textAt } from "../../lib/members.ts";
+import { statusOf } from "../../lib/members.ts";
 import { type Collection, itemPath } from "../../lib/places.ts";
 import { titleOf } from "../../lib/titles.ts";
 import { toneOf } from "../../lib/tones.ts";
@@ -45,7 +45,7 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
         isHere: false,
       })),
   ];
-  const status = textAt(data?.resource, "status");
+  const status = statusOf(data?.resource);
   const isUnknown = data === undefined && error !== undefined;
   return (
     <>

@@ -1,9 +1,10 @@
 /** The members of a resource in plain sight, and its events. */
 import type { KindFacts } from "../../lib/facts.ts";
-import { ageOf, bytesOf, shortDigests, timeOf } from "../../lib/format.ts";
+import { ageOf, bytesOf, shortDigests, spanText, timeOf } from "../../lib/format.ts";
 import { isObject, memberAt, textAt } from "../../lib/members.ts";
 import { labelsOf } from "../../lib/titles.ts";
 import { Card, type Fact, Facts } from "../../ui/facts.tsx";
+import { Quotas } from "../settings/quotas.tsx";
 import { Clocks } from "./clocks.tsx";
 import { Events } from "./events.tsx";
 import "./item.css";
@@ -19,6 +20,9 @@ export interface OverviewProps {
 export function Overview({ resource, workspace, kind, name }: OverviewProps) {
   const reason = textAt(resource, "statusReason");
   const events = memberAt(resource, "events");
+  const spec = memberAt(resource, "spec");
+  // Some kinds have their members at the top, without a specification of their own.
+  const isFlat = memberAt(resource, "metadata") === undefined;
   const rest = isObject(resource)
     ? Object.entries(resource).filter(
         ([key]) => !["metadata", "spec", "events", "status", "statusReason"].includes(key),
@@ -32,16 +36,31 @@ export function Overview({ resource, workspace, kind, name }: OverviewProps) {
             <p>{reason}</p>
           </Card>
         )}
-        <Card title="Specification">
-          <Facts facts={factsOf(memberAt(resource, "spec"))} />
-        </Card>
+        {isFlat ? (
+          <Card title="Specification">
+            <Facts facts={factsOf(Object.fromEntries(rest))} />
+          </Card>
+        ) : (
+          <Card title="Specification">
+            {isObject(spec) && Object.keys(spec).length > 0 ? (
+              <Facts facts={factsOf(spec)} />
+            ) : (
+              <p class="quiet">It has a name and nothing else to set.</p>
+            )}
+          </Card>
+        )}
         {Array.isArray(events) && events.length > 0 ? <Events events={events} /> : null}
       </div>
       <div class="stack">
         {kind.name === "sandbox" ? <Clocks resource={resource} /> : null}
-        <Card title="About">
-          <Facts facts={[...factsOf(Object.fromEntries(rest)), ...factsOf(memberAt(resource, "metadata"))]} />
-        </Card>
+        {isFlat ? null : (
+          <Card title="About">
+            <Facts facts={[...factsOf(Object.fromEntries(rest)), ...factsOf(memberAt(resource, "metadata"))]} />
+          </Card>
+        )}
+        {kind.name === "drive" ? (
+          <Quotas workspace={workspace} title="All drives of the workspace" only={["drive_mb", "drive_objects"]} />
+        ) : null}
         {kind.within === null ? <ReferencesCard workspace={workspace} kind={kind.name} name={name} /> : null}
       </div>
     </div>
@@ -65,7 +84,7 @@ function shown(key: string, value: unknown) {
     return value.every((one) => !isObject(one)) ? <code>{value.join(", ")}</code> : <Items items={value} />;
   }
   const text = value === null || value === undefined ? "" : String(value);
-  if (typeof value === "number" && MEGABYTES.includes(key)) return bytesOf(value * 1024 * 1024);
+  if (typeof value === "number") return numberText(key, value);
   if (/(At|expires)$/.test(key) && !Number.isNaN(Date.parse(text))) return `${timeOf(text)} (${ageOf(text)} ago)`;
   if (/^https?:\/\//.test(text))
     return (
@@ -78,7 +97,13 @@ function shown(key: string, value: unknown) {
 }
 
 /** Members that count megabytes. */
-const MEGABYTES = ["memory", "size"];
+const MEGABYTES = ["memory", "size", "defaultSize"];
+
+function numberText(key: string, value: number): string {
+  if (MEGABYTES.includes(key)) return bytesOf(value * 2 ** 20);
+  if (/Bytes$/.test(key)) return bytesOf(value);
+  return key === "expiresIn" ? spanText(value * 1000) : String(value);
+}
 
 /** A list of objects, each as its own short list of members. */
 const Items = ({ items }: { items: readonly unknown[] }) => (

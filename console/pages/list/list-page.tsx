@@ -8,7 +8,7 @@ import { countOf } from "../../lib/format.ts";
 import { queryOf, setQuery } from "../../lib/location.ts";
 import { nameOf } from "../../lib/members.ts";
 import { type Collection, collectionPath } from "../../lib/places.ts";
-import { titleOf } from "../../lib/titles.ts";
+import { titleOf, withinSentence } from "../../lib/titles.ts";
 import { Table } from "../../table/table.tsx";
 import { Button, LinkButton } from "../../ui/button.tsx";
 import { Icon } from "../../ui/icon.tsx";
@@ -89,7 +89,7 @@ export function ListPage({ workspace, kind, parents }: { workspace: string } & C
           </Blank>
         ) : (
           <Blank
-            title={`No ${titleOf(kind.plural).toLowerCase()} yet`}
+            title={`No ${withinSentence(titleOf(kind.plural))} yet`}
             text={`${kind.summary}.`}
             line={firstCommand(kind, workspace)}
           >

@@ -13,8 +13,16 @@ import { Button } from "../../ui/button.tsx";
 import { Code } from "../../ui/code.tsx";
 import { Field } from "../../ui/field.tsx";
 import { Blank, Failure, Loading } from "../../ui/notice.tsx";
+import { Withheld } from "./withheld.tsx";
 
-export function ToolsTab({ workload }: { workload: Workload }) {
+export const ToolsTab = ({ workload }: { workload: Workload }) => (
+  <div class="stack">
+    <Withheld workload={workload} />
+    <Tools workload={workload} />
+  </div>
+);
+
+function Tools({ workload }: { workload: Workload }) {
   const { workspace, plural, name } = workload;
   const client = useMemo(() => createMcpClient(workload), [workspace, plural, name]);
   useEffect(() => () => client.close(), [client]);

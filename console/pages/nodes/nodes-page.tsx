@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { call } from "../../api/call.ts";
 import { queries, useAction, useAnswer } from "../../api/query.ts";
 import { ageOf, bytesOf, countOf, timeOf } from "../../lib/format.ts";
-import { titleOf } from "../../lib/titles.ts";
+import { titleOf, withinSentence } from "../../lib/titles.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Facts } from "../../ui/facts.tsx";
@@ -133,5 +133,5 @@ function NodeCard({ node, onDrain, onRemove }: { node: Node; onDrain(): void; on
 const workloadsOf = ({ resources }: Node): string =>
   Object.entries(resources)
     .filter(([, count]) => count > 0)
-    .map(([kind, count]) => countOf(count, titleOf(kind).toLowerCase()))
+    .map(([kind, count]) => countOf(count, withinSentence(titleOf(kind))))
     .join(", ") || "none";

@@ -83,26 +83,26 @@ export function SnapshotsTab({ workload: { workspace, name }, resource }: { work
               </div>
               <ul class="branch">
                 {data.map((snapshot) => {
-                  const id = nameOf(snapshot);
+                  const [id, shown] = [textAt(snapshot, "id"), nameOf(snapshot)];
                   const status = textAt(snapshot, "status");
                   return (
                     <li key={id}>
                       <div class="leaf">
                         <Icon name="copy" />
-                        <span class="mono">{id}</span>
+                        <span class="mono">{shown}</span>
                         <Badge tone={toneOf(status)}>{status}</Badge>
                         <span class="quiet" title={timeOf(createdAt(snapshot))}>
                           {ageOf(createdAt(snapshot))}
                         </span>
                         <span class="grow" />
-                        <Button kind="bare" unable={noFork} label={`Fork ${id}`} onClick={() => void fork.run(id)}>
+                        <Button kind="bare" unable={noFork} label={`Fork ${shown}`} onClick={() => void fork.run(id)}>
                           Fork
                         </Button>
                         <Button
                           kind="bare"
                           busy={remove.busy && removed === id}
                           unable={noRemove}
-                          label={`Delete ${id}`}
+                          label={`Delete ${shown}`}
                           onClick={() => void remove.run(id)}
                         >
                           Delete

@@ -5,6 +5,7 @@ import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import { useEffect, useRef } from "preact/hooks";
 import { openSocket, type Workload } from "../../api/workload.ts";
+import { createNewestOutput } from "../../lib/newest-output.ts";
 import { styleNonce } from "../../lib/settings.ts";
 
 const AGAIN_MIN_MS = 300;
@@ -63,6 +64,7 @@ function attach(place: HTMLElement, workload: Workload, sessionId: string): { fo
 
 function connect(workload: Workload, terminal: Terminal, sessionId: string): { close(): void } {
   let [socket, isClosed, waitMs] = [null as WebSocket | null, false, AGAIN_MIN_MS];
+  const show = createNewestOutput(terminal);
   const send = (frame: object): void => {
     if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(frame));
   };
@@ -82,7 +84,7 @@ function connect(workload: Workload, terminal: Terminal, sessionId: string): { c
     });
     next.addEventListener("message", ({ data }) => {
       const frame = JSON.parse(String(data)) as { type: string; data?: string };
-      if (frame.type === "output" || frame.type === "error") terminal.write(frame.data ?? "");
+      if (frame.type === "output" || frame.type === "error") show(frame.data ?? "");
     });
     next.addEventListener("close", again);
   }

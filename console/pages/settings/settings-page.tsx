@@ -9,16 +9,16 @@ import { timeOf } from "../../lib/format.ts";
 import { go } from "../../lib/location.ts";
 import { settings } from "../../lib/settings.ts";
 import { THEMES, theme } from "../../lib/theme.ts";
-import { labelOf, titleOf } from "../../lib/titles.ts";
+import { labelOf } from "../../lib/titles.ts";
 import { Button } from "../../ui/button.tsx";
 import { Card, Facts } from "../../ui/facts.tsx";
 import { Choice, Field } from "../../ui/field.tsx";
-import { Failure, Loading } from "../../ui/notice.tsx";
-import { Progress } from "../../ui/progress.tsx";
+import { Failure } from "../../ui/notice.tsx";
 import { say } from "../../ui/toast.tsx";
 import { places } from "../../views/places.ts";
 import { CopyAs } from "../copy-as.tsx";
 import { DeleteDialog } from "../list/delete-dialog.tsx";
+import { Quotas } from "./quotas.tsx";
 
 export function SettingsPage({ workspace }: { workspace: string }) {
   return (
@@ -49,7 +49,7 @@ export function SettingsPage({ workspace }: { workspace: string }) {
           </Card>
         </div>
         <div class="stack">
-          <Quotas workspace={workspace} />
+          <Quotas workspace={workspace} title="Room" />
           <Server workspace={workspace} />
         </div>
       </div>
@@ -134,41 +134,6 @@ function NewWorkspace() {
         </div>
         {error ? <Failure error={error} /> : null}
       </form>
-    </Card>
-  );
-}
-
-interface Quota {
-  resource: string;
-  limit: number | null;
-  used: number;
-}
-
-function Quotas({ workspace }: { workspace: string }) {
-  const { data, error } = useAnswer({
-    key: ["quotas", workspace],
-    ask: (signal) => call<{ quotas: Quota[] }>({ path: "/quotas", workspace, signal }),
-  });
-  if (error) return <Failure error={error} />;
-  if (data === undefined) return <Loading />;
-  const shown = data.quotas.filter(({ limit, used }) => limit !== null || used > 0);
-  return (
-    <Card title="Room">
-      {shown.length === 0 ? <p class="quiet">Nothing is limited, and nothing is used.</p> : null}
-      <ul class="quotas">
-        {shown.map(({ resource, limit, used }) => (
-          <li key={resource}>
-            <span>{titleOf(resource)}</span>
-            <span class="quiet">
-              {used.toLocaleString("en")}
-              {limit === null ? "" : ` of ${limit.toLocaleString("en")}`}
-            </span>
-            {limit === null ? null : (
-              <Progress label={`${titleOf(resource)} in use`} part={used / Math.max(1, limit)} isBad={used >= limit} />
-            )}
-          </li>
-        ))}
-      </ul>
     </Card>
   );
 }

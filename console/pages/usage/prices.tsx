@@ -57,8 +57,8 @@ export function Prices({ workspace, account }: { workspace: string; account: str
         keyOf={({ dimension, from = "" }) => `${dimension} ${from}`}
         columns={[
           { title: "Dimension", look: "name", cell: ({ dimension }) => labelOf(dimension) },
-          { title: "Unit", look: "wide", cell: ({ unit }) => unit },
-          { title: "USD for one", look: "mono", cell: ({ usd }) => usd },
+          { title: "Unit", look: "wide", cell: ({ unit }) => labelOf(unit) },
+          { title: "USD for one", look: "mono wide", cell: ({ usd }) => usd },
           { title: "Since", look: "wide", cell: ({ from = "" }) => (from === "" ? "ever" : timeOf(from)) },
           {
             title: "What if",

@@ -73,7 +73,7 @@ export function VolumeSnapshotsTab({ workload: { workspace, name }, resource }: 
         <Table
           label="Snapshots"
           rows={data}
-          keyOf={nameOf}
+          keyOf={(row) => textAt(row, "id")}
           columns={[
             { title: "Snapshot", look: "name mono", cell: nameOf },
             {
@@ -91,7 +91,7 @@ export function VolumeSnapshotsTab({ workload: { workspace, name }, resource }: 
                     kind="bare"
                     unable={noCopy ?? (textAt(row, "status") === "ready" ? null : "It is not ready")}
                     label={`Restore ${nameOf(row)}`}
-                    onClick={() => setCopied({ snapshotId: nameOf(row) })}
+                    onClick={() => setCopied({ snapshotId: textAt(row, "id") })}
                   >
                     Restore
                   </Button>
@@ -99,7 +99,7 @@ export function VolumeSnapshotsTab({ workload: { workspace, name }, resource }: 
                     kind="bare"
                     unable={noDelete}
                     label={`Delete ${nameOf(row)}`}
-                    onClick={() => void remove.run(nameOf(row))}
+                    onClick={() => void remove.run(textAt(row, "id"))}
                   >
                     Delete
                   </Button>
