@@ -17,7 +17,7 @@ export interface Instance<Endpoint = unknown> {
 /** The port on which a code workload listens inside its instance, passed as the PORT variable. */
 export const WORKLOAD_PORT = 8080;
 
-export interface InstancesState<Endpoint = unknown> {
+export type InstancesState<Endpoint = unknown> = {
   instances?: Instance<Endpoint>[];
   /** When the gateway last requested a missing instance, in milliseconds. */
   wantedAt?: number;
@@ -25,4 +25,4 @@ export interface InstancesState<Endpoint = unknown> {
   wantedRevision?: string | null;
   /** Why the last start of an instance of this revision failed. */
   startFailure?: { revision: string; at: number; message: string };
-}
+};

@@ -10,7 +10,9 @@ import type { WithoutEffect } from "./members/without-effect.ts";
 import { type AdminUse, defineOperation, type Operation, type Role, type Verb } from "./operation.ts";
 import type { Reference } from "./references.ts";
 
-export interface KindSpec {
+type Json = Record<string, unknown>;
+
+export interface KindSpec<Spec extends z.ZodObject = z.ZodObject, State extends Json = Json> {
   /** The noun in operation ids, CLI and folder names. */
   name: string;
   plural: string;
@@ -35,8 +37,10 @@ export interface KindSpec {
   flat?: { name: string };
   /** Most resources below one parent. */
   countMax?: number;
-  spec: z.ZodObject;
+  spec: Spec;
   specOptional?: boolean;
+  /** Type of the facts that the platform records; they are not validated, because only the platform writes them. */
+  recorded?: z.ZodType<State>;
   /** Shape of the `state` member of responses. */
   state?: z.ZodType;
   /** Read-only members besides metadata, spec, state, status and events. */
@@ -87,7 +91,10 @@ export interface KindSpec {
   };
 }
 
-export interface Kind extends Omit<KindSpec, "limits" | "secrets" | "immutable" | "readOnlySpec" | "references"> {
+export interface Kind<Spec extends Json = Json, State extends Json = Json>
+  extends Omit<KindSpec, "limits" | "secrets" | "immutable" | "readOnlySpec" | "references" | "recorded"> {
+  /** Never set: carries the types of the spec and of the recorded state. */
+  readonly types?: { spec: Spec; state: State };
   collectionPath: string;
   itemPath: string;
   limits: ListLimits;
@@ -103,7 +110,12 @@ export interface Kind extends Omit<KindSpec, "limits" | "secrets" | "immutable" 
   operation: Partial<Record<Verb, Operation>>;
 }
 
-export function defineKind(spec: KindSpec): Kind {
+export type SpecOf<K extends Kind> = NonNullable<K["types"]>["spec"];
+export type StateOf<K extends Kind> = NonNullable<K["types"]>["state"];
+
+export function defineKind<Spec extends z.ZodObject, State extends Json = Json>(
+  spec: KindSpec<Spec, State>,
+): Kind<z.output<Spec>, State> {
   const collectionPath = (spec.within?.itemPath ?? "") + (spec.path ?? `/${spec.plural}`);
   const kind = {
     ...spec,

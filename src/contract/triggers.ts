@@ -9,22 +9,22 @@ export type TriggerType = "http" | "http-async" | "cron";
 export interface Trigger {
   id: string;
   type: TriggerType;
-  enabled?: boolean;
-  configuration?: TriggerConfiguration;
+  enabled?: boolean | undefined;
+  configuration?: TriggerConfiguration | undefined;
 }
 
 export interface TriggerConfiguration {
-  authenticationType?: "public" | "private";
-  callbackUrl?: string;
+  authenticationType?: "public" | "private" | undefined;
+  callbackUrl?: string | undefined;
   /** Stored with the secrets of the resource; see callbackSecretKey. */
-  callbackSecret?: string;
+  callbackSecret?: string | undefined;
   /** HTTP trigger: its address below the workspace. Cron trigger: the path of the workload to call. */
-  path?: string;
-  retry?: number;
-  schedule?: string;
-  timezone?: string;
-  tasks?: Record<string, unknown>[];
-  timeout?: number;
+  path?: string | undefined;
+  retry?: number | undefined;
+  schedule?: string | undefined;
+  timezone?: string | undefined;
+  tasks?: Record<string, unknown>[] | undefined;
+  timeout?: number | undefined;
 }
 
 /** Most segments of a trigger's path; the gateway compares as many segments of a request. */

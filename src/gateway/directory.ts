@@ -356,15 +356,14 @@ export function createDirectory(deps: DirectoryDeps): Directory {
   };
 }
 
-const instancesOf = (resource: Resource): Instance<Endpoint>[] =>
-  (resource.state as InstancesState<Endpoint>).instances ?? [];
+const instancesOf = ({ state }: { state: InstancesState<Endpoint> }): Instance<Endpoint>[] => state.instances ?? [];
 
 const hasInstance = (resource: Resource, revision: string | null): boolean =>
   instancesOf(resource).some((instance) => instance.phase === "running" && instance.revision === revision);
 
 /** Why waiting for an instance is useless. The failure of a new revision does not count against the active one. */
 function failureOf(resource: Resource, revision: string | null, wantedAt: number): string | null {
-  const { startFailure, activeRevision } = resource.state as InstancesState & { activeRevision?: string };
+  const { startFailure, activeRevision }: InstancesState & { activeRevision?: string } = resource.state;
   if (startFailure && startFailure.revision === revision && startFailure.at >= wantedAt) return startFailure.message;
   const failed = resource.status === "FAILED" && (revision === null || activeRevision === undefined);
   return failed ? (resource.events.at(-1)?.message ?? "") : null;

@@ -3,7 +3,7 @@ import { notFound } from "../contract/errors.ts";
 import type { Kind } from "../contract/kind.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import type { Soon } from "../lib/soon.ts";
-import type { Resource } from "../store/resources/resource.ts";
+import { ofKind, type Resource, type ResourceOf } from "../store/resources/resource.ts";
 import type { ListScope } from "../store/resources/search-grams.ts";
 import { type Call, type Platform, workspaceOf } from "./port.ts";
 import { requireEntry } from "./sandbox/kept.ts";
@@ -15,13 +15,13 @@ export interface Collection {
 }
 
 /** Throws `not_found` unless every container on the path exists. */
-export function locate(kind: Kind, call: Call, deps: Platform): Soon<Collection> {
+export function locate(kind: Kind, call: Path, deps: Platform): Soon<Collection> {
   const workspace = workspaceOf(call).name;
   if (kind.within) return locateWithin(kind, workspace, call, deps);
   return { scope: { workspace, kind: kind.name, parent: "" }, parents: [] };
 }
 
-async function locateWithin(kind: Kind, workspace: string, call: Call, deps: Platform): Promise<Collection> {
+async function locateWithin(kind: Kind, workspace: string, call: Path, deps: Platform): Promise<Collection> {
   const ancestors: Kind[] = [];
   for (let above = kind.within; above; above = above.within) ancestors.unshift(above);
   const parents: Resource[] = [];
@@ -36,14 +36,21 @@ async function locateWithin(kind: Kind, workspace: string, call: Call, deps: Pla
   return { scope: { workspace, kind: kind.name, parent: parents.at(-1)?.uid ?? "" }, parents };
 }
 
-export async function find(kind: Kind, call: Call, deps: Platform): Promise<Collection & { resource: Resource }> {
+/** What the path of a call names. */
+type Path = Pick<Call, "params" | "workspace" | "operation" | "role">;
+
+export async function find<K extends Kind>(
+  kind: K,
+  call: Path,
+  deps: Platform,
+): Promise<Collection & { resource: ResourceOf<K> }> {
   const place = await locate(kind, call, deps);
   const name = call.params[kind.param] ?? "";
   const resource = await lookUp(kind, place.scope, name, deps);
   if (!resource || isOver(kind, resource, deps)) throw notFound(`${kind.name} '${name}'`);
   // Reading shows only that the resource exists; changing or copying it needs the right to enter it.
   if (call.operation.mutates) requireEntry(resource, call);
-  return { ...place, resource };
+  return { ...place, resource: ofKind(kind, resource) };
 }
 
 /** A built-in resource is created when it is first looked up. */

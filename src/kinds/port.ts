@@ -33,7 +33,7 @@ import type { Logs } from "../node/logs/log-room.ts";
 import type { Nodes } from "../node/nodes.ts";
 import type { Transaction } from "../store/database/database.ts";
 import type { Workspace } from "../store/people/workspaces.ts";
-import type { Metadata, Resource } from "../store/resources/resource.ts";
+import type { Json, Metadata, Resource } from "../store/resources/resource.ts";
 import type { Modification, NewEvent } from "../store/resources/resources.ts";
 import type { Revision } from "../store/resources/revision.ts";
 import type { ListScope } from "../store/resources/search-grams.ts";
@@ -323,36 +323,36 @@ export function namedWorkspace(
 }
 
 /** A client's request after validation by the kind's schema. */
-export interface Input {
+export interface Input<Of extends Resource = Resource> {
   metadata: Metadata & { name?: string };
-  spec: Record<string, unknown>;
+  spec: Of["spec"];
 }
 
-export interface PrepareContext {
+export interface PrepareContext<Of extends Resource = Resource> {
   call: Call;
   deps: Platform;
   /** The resource being replaced; null on create. */
-  current: Resource | null;
+  current: Of | null;
   /** Outermost container first. */
   parents: readonly Resource[];
   /** Keys of secrets that only this answer shows in clear text, because they were just made. */
   reveal: Set<string>;
   /** Initial observed state of a new resource. */
-  state: Record<string, unknown>;
+  state: Partial<Of["state"]>;
   /** Set by `prepare` when it already knows the resulting status; overrides the kind's own `outlook`. */
   outlook?: Outlook;
 }
 
-export interface PresentContext {
+export interface PresentContext<Gathered = unknown> {
   deps: Platform;
   parents: readonly Resource[];
   /** The result of `gather`. */
-  gathered: unknown;
+  gathered: Gathered;
   /** Whether the answer is part of a list, which may show less than a single read. */
   inList: boolean;
 }
 
-export type Wire = { metadata: Record<string, unknown>; spec: Record<string, unknown> } & Record<string, unknown>;
+export type Wire<Of extends Resource = Resource> = { metadata: Json; spec: Of["spec"] } & Json;
 
 /** Status of a resource right after its spec was written, before a reconciler has acted. */
 export interface Outlook {
@@ -379,28 +379,29 @@ export interface Uploads {
   }>;
 }
 
-export interface Behaviour {
-  kind: Kind;
+/** `Of` is a resource of the kind; methods get what the kind's schemas say. */
+export interface Behaviour<Of extends Resource = Resource, Gathered = unknown> {
+  kind: Kind<Of["spec"], Of["state"]>;
   /** Fills defaults and checks what the schema cannot; changes `input` in place. */
-  prepare?(input: Input, context: PrepareContext): Promise<void> | void;
+  prepare?(input: Input<Of>, context: PrepareContext<Of>): Promise<void> | void;
   /** Makes a name for a resource sent without one; called again when the name is already taken. */
   generateName?(tx: Transaction, scope: ListScope, deps: Platform): Promise<string>;
   /** The key that must be unique in the collection, where that is not the name. */
-  slot?(input: Input): string;
+  slot?(input: Input<Of>): string;
   /** Status after a write, where it depends on the spec; absent = the kind's initial status. */
-  outlook?(spec: Record<string, unknown>, current: Resource | null): Outlook;
+  outlook?(spec: Of["spec"], current: Of | null): Outlook;
   /** Names that are unique on the whole platform, beside the kind's references. */
-  claims?(input: Input, call: Call): Link[];
+  claims?(input: Input<Of>, call: Call): Link[];
   /** Called in the transaction that writes the resource, before its links are stored. */
   beforeLinks?(tx: Transaction, links: readonly Link[], call: Call, deps: Platform): Promise<void>;
   /** Reads what `present` needs beside the resources, once per answer. */
-  gather?(resources: readonly Resource[], context: { deps: Platform; inList: boolean }): Promise<unknown>;
+  gather?(resources: readonly Of[], context: { deps: Platform; inList: boolean }): Promise<Gathered>;
   /** Adds computed members to the answer. */
-  present?(wire: Wire, resource: Resource, context: PresentContext): void;
+  present?(wire: Wire<Of>, resource: Of, context: PresentContext<Gathered>): void;
   /** Last step of a create, in its transaction: claims what only one resource can have. */
-  onCreate?(tx: Transaction, resource: Resource, deps: Platform): Promise<Modification | null>;
+  onCreate?(tx: Transaction, resource: Of, deps: Platform): Promise<Modification | null>;
   /** Called in the transaction of every create and update, after the write; returns the resource as it is then. */
-  onWrite?(tx: Transaction, resource: Resource, deps: Platform): Promise<Resource>;
+  onWrite?(tx: Transaction, resource: Of, deps: Platform): Promise<Resource>;
   /** Resources of other workspaces that this workspace may read but not change: all, or those named `name`. */
   borrowed?(workspace: Workspace, name: string | null, deps: Platform): Promise<Resource[]>;
   /** Refuses to delete a resource that contains others. */
@@ -408,13 +409,13 @@ export interface Behaviour {
   /** Members of a revision in the list of revisions, where the kind has its own shape. */
   presentRevision?(revision: Revision): Record<string, unknown>;
   /** Filters a list by the kind's own query parameters. */
-  narrow?(resource: Resource, query: Record<string, unknown>): boolean;
+  narrow?(resource: Of, query: Record<string, unknown>): boolean;
   /** Throws when the resource may not be deleted now. */
-  guardDelete?(resource: Resource, deps: Platform): Promise<void>;
+  guardDelete?(resource: Of, deps: Platform): Promise<void>;
   /** Only the creator of the resource or an admin of the workspace may delete it. */
   deletedByCreator?: true;
   /** The answer to a delete, when it is not the resource. */
-  deleted?(resource: Resource): unknown;
+  deleted?(resource: Of): unknown;
   /**
    * Whether a reconciler handles this kind. If so, a delete only marks the record until the reconciler has cleaned up,
    * and each change is handed to the reconciler. "on-delete" = only deletes are reconciled.
@@ -428,25 +429,25 @@ export interface Behaviour {
   awaitDelete?: boolean;
   /** Answers a create once `until` holds, or after `waitMs` with the current state. */
   ready?: {
-    until(resource: Resource): boolean;
+    until(resource: Of): boolean;
     waitMs: number;
     /** Work that takes long by its nature, such as a pull: while it goes on, the wait goes on, too. */
-    longer?: { while(resource: Resource): boolean; waitMs: number };
+    longer?: { while(resource: Of): boolean; waitMs: number };
     /** The error that the caller gets when the resource ended in a failure. */
-    failed?(resource: Resource): PlatformError | null;
+    failed?(resource: Of): PlatformError | null;
   };
   /** What a create does when the name exists; absent = refuse. */
-  onExists?(existing: Resource, call: Call, nowMs: number): "refuse" | "replace" | "reuse";
+  onExists?(existing: Of, call: Call, nowMs: number): "refuse" | "replace" | "reuse";
   explain?: Implementation["explain"];
   handlers?: readonly Implementation[];
-  reconciler?: Reconciler;
+  reconciler?: Reconciler<unknown, unknown, Of>;
 }
 
-export interface ReconcileContext {
+export interface ReconcileContext<Of extends Resource = Resource> {
   deps: Deps;
   signal: AbortSignal;
   /** Writes observed state or a decision to this resource; does nothing when it is retired or removed. */
-  record(change: (current: Resource) => Modification | null): Promise<Resource | null>;
+  record(change: (current: Of) => Modification | null): Promise<Of | null>;
 }
 
 /**
@@ -454,10 +455,10 @@ export interface ReconcileContext {
  * Only the reconcile loop retries: `act` throws and the loop backs off. A PlatformError with a status below 500 is
  * final until the spec changes, and is recorded as the reason of a FAILED status.
  */
-export interface Reconciler<Observed = unknown, Step = unknown> {
-  observe(resource: Resource, context: ReconcileContext): Promise<Observed>;
-  plan(resource: Resource, observed: Observed, nowMs: number): Plan<Step>;
-  act(step: Step, resource: Resource, context: ReconcileContext): Promise<void>;
+export interface Reconciler<Observed = unknown, Step = unknown, Of extends Resource = Resource> {
+  observe(resource: Of, context: ReconcileContext<Of>): Promise<Observed>;
+  plan(resource: Of, observed: Observed, nowMs: number): Plan<Step>;
+  act(step: Step, resource: Of, context: ReconcileContext<Of>): Promise<void>;
 }
 
 export interface Plan<Step> {
@@ -467,7 +468,3 @@ export interface Plan<Step> {
   /** The steps reach the intended state, so their own writes cause no new run before `againMs`. */
   settles?: true;
 }
-
-/** Checks that `plan` and `act` of one kind agree on the type of a step. */
-export const defineReconciler = <Observed, Step>(reconciler: Reconciler<Observed, Step>): Reconciler =>
-  reconciler as Reconciler;

@@ -8,14 +8,7 @@ import { createSealedBox, type SealedBox } from "../lib/sealed-box.ts";
 import { MINUTE_MS } from "../lib/time/clock.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Behaviour, Call, Platform, Uploads } from "./port.ts";
-
-/** An announced archive. */
-export interface UploadTicket {
-  /** Name of the revision or version that the archive becomes. */
-  revision: string;
-  nonce: string;
-  expiresAt: number;
-}
+import type { UploadTicket } from "./upload-ticket.ts";
 
 const UPLOAD_WITHIN_MS = 60 * MINUTE_MS;
 /** Bytes of an archive: a project without its dependencies. Larger files belong into a volume or an image. */
@@ -30,8 +23,7 @@ interface Address {
   nonce: string;
 }
 
-export const ticketOf = ({ state }: Pick<Resource, "state">): UploadTicket | undefined =>
-  state.upload as UploadTicket | undefined;
+export const ticketOf = ({ state }: { state: { upload?: UploadTicket } }): UploadTicket | undefined => state.upload;
 
 /** The state that waits for the archive; empty when the call announces none. */
 export function openUpload(

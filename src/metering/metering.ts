@@ -104,9 +104,13 @@ async function observeRunning(
   return { rates, atMs: Math.min(...since.filter((ms) => ms !== null)), resume: sight === "found" };
 }
 
+interface Resized {
+  resized?: { atMs: number; memory: number };
+}
+
 /** A sandbox that was resized is billed by its new memory from that moment, however late the change is noticed. */
-function sinceResize({ state }: Resource, rates: Rates): Pick<Observation, "atMs"> {
-  const { resized } = state as { resized?: { atMs: number; memory: number } };
+function sinceResize({ state }: { state: Resized }, rates: Rates): Pick<Observation, "atMs"> {
+  const { resized } = state;
   return resized && Object.values(rates).includes(resized.memory) ? { atMs: resized.atMs } : {};
 }
 

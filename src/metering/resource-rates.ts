@@ -31,8 +31,9 @@ export const RUNNING_KINDS = Object.keys(WORKLOADS).filter((kind) => WORKLOADS[k
 export const KEPT_KINDS = [...Object.keys(WORKLOADS), "snapshot", "volume", "volumesnapshot", "drive", "customdomain"];
 
 /** The running and frozen replicas of a resource on all nodes. */
-export const instancesOf = ({ retired, state }: MeteredRecord): Instance[] =>
-  retired ? [] : ((state as InstancesState).instances ?? []);
+export const instancesOf = ({ retired, state }: MeteredRecord): Instance[] => (retired ? [] : instancesIn(state));
+
+const instancesIn = ({ instances = [] }: InstancesState): Instance[] => instances;
 
 /** The usage rates of these replicas. */
 export function runningRates(record: MeteredRecord, instances: readonly Instance[]): Rates {
@@ -70,11 +71,13 @@ export function storedOf({ kind, name, uid, spec, state }: MeteredRecord): Store
   if (kind === "drive") return { drive: uid };
   if (kind === "snapshot") return state.phase === "ready" ? { snapshot: name } : null;
   if (kind === "volumesnapshot") return state.phase === "ready" ? { volumeCopy: name } : null;
-  const image = WORKLOADS[kind] ? (spec.runtime as { image?: unknown } | undefined)?.image : null;
+  const image = WORKLOADS[kind] ? runtimeOf(spec).image : null;
   return typeof image === "string" && image !== "" ? { image } : null;
 }
 
-const memoryMb = ({ spec }: MeteredRecord): number => whole((spec.runtime as { memory?: unknown } | undefined)?.memory);
+const runtimeOf = ({ runtime = {} }: { runtime?: { image?: unknown; memory?: unknown } }) => runtime;
+
+const memoryMb = ({ spec }: MeteredRecord): number => whole(runtimeOf(spec).memory);
 
 const sizeMb = ({ spec }: MeteredRecord): number => whole(spec.size);
 

@@ -37,7 +37,7 @@ export const createProviderPort = (store: Store, clock: Clock, models: () => Mod
   },
   problemOf(model, connection) {
     const held = connection && connectionOf(connection, store);
-    const spec = model.spec as ModelRecord["spec"];
+    const spec: ModelRecord["spec"] = model.spec;
     const provider = providerOf(spec.runtime?.type, held?.integration);
     if (provider.local) return null;
     try {

@@ -11,7 +11,7 @@ import type { Running } from "../lib/lifecycle.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import type { ModelGatewayDeps } from "./gateway-deps.ts";
-import type { ModelRecord, PolicyRecord, ProviderConnection, ResolvedModel } from "./model-records.ts";
+import type { PolicyRecord, ProviderConnection, ResolvedModel } from "./model-records.ts";
 
 /** Bounds memory; a full cache starts over. */
 const ENTRIES_MAX = 5000;
@@ -60,7 +60,7 @@ export function createStoredModels(store: Store): StoredModels {
       );
     const balance = modelBalance.safeParse(spec.balance);
     return {
-      model: { name, spec: spec as ModelRecord["spec"] },
+      model: { name, spec },
       ledger: { accountId: home.accountId, modelUid: resource.uid },
       connection: connection ? connectionOf(connection, store) : null,
       policies: policies.map(policyOf),
@@ -96,13 +96,19 @@ function withSecrets(resource: Resource, store: Store): Resource["spec"] {
   return spec;
 }
 
+interface StoredConnection {
+  integration?: unknown;
+  config?: Record<string, string>;
+  secret?: Record<string, string>;
+}
+
 export function connectionOf(resource: Resource, store: Store): ProviderConnection {
-  const spec = withSecrets(resource, store);
+  const { integration, config = {}, secret = {} }: StoredConnection = withSecrets(resource, store);
   return {
     name: resource.name,
-    integration: String(spec.integration),
-    config: (spec.config ?? {}) as Record<string, string>,
-    secret: (spec.secret ?? {}) as Record<string, string>,
+    integration: String(integration),
+    config,
+    secret,
   };
 }
 

@@ -6,9 +6,9 @@ import { keepCronTriggers } from "../workload/cron-triggers.ts";
 import { requireNetwork } from "../workload/network-place.ts";
 import { triggerClaims } from "../workload/triggers.ts";
 import { prepareUrls, urlClaims } from "../workload/urls.ts";
-import { agent } from "./kind.ts";
+import { type Agent, agent } from "./kind.ts";
 
-export const agentBehaviour: Behaviour = {
+export const agentBehaviour: Behaviour<Agent> = {
   kind: agent,
   async prepare(input, context) {
     prepareWorkload(input, agent.name, context);

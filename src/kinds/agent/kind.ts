@@ -1,7 +1,11 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
+import type { DeployState } from "../workload/deploy-state.ts";
 import * as workload from "../workload/spec.ts";
+
+export type Agent = ResourceOf<typeof agent>;
 
 export const agent = defineKind({
   name: "agent",
@@ -25,6 +29,7 @@ export const agent = defineKind({
   secretsShown: "on_request",
   secretsWriteOnly: workload.secretsWriteOnly,
   references: [workload.policies, workload.volumes, workload.drives],
+  recorded: z.custom<DeployState>(),
   revisions: true,
   query: workload.upload,
   withoutEffect: [

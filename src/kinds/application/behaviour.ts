@@ -6,13 +6,13 @@ import { type Behaviour, type PrepareContext, workspaceOf } from "../port.ts";
 import { requireEntry } from "../sandbox/kept.ts";
 import { snapshot as snapshotKind } from "../snapshot/kind.ts";
 import { deployed, settleRegion } from "../workload/behaviour.ts";
-import { type Env, preparedEnvs } from "../workload/envs.ts";
+import { preparedEnvs } from "../workload/envs.ts";
 import { settledMemoryMb } from "../workload/memory.ts";
 import { prepareNetwork } from "../workload/network.ts";
 import { requireNetwork } from "../workload/network-place.ts";
 import { MEMORY_DEFAULT_MB } from "../workload/spec.ts";
 import { prepareUrls, urlClaims } from "../workload/urls.ts";
-import { application } from "./kind.ts";
+import { type Application, application } from "./kind.ts";
 
 const PORT_DEFAULT = 8080;
 /** Members of the spec that are stored per revision. */
@@ -20,7 +20,7 @@ const REVISION_MEMBERS = ["image", "memory", "port", "envs", "snapshot", "comman
 
 type Json = Record<string, unknown>;
 
-export const applicationBehaviour: Behaviour = {
+export const applicationBehaviour: Behaviour<Application, Revision[]> = {
   kind: application,
   async prepare(input, context) {
     const { spec } = input;
@@ -34,10 +34,9 @@ export const applicationBehaviour: Behaviour = {
     settleRegion(input, context);
     prepareNetwork(input);
     await requireNetwork(input, context);
-    await requireSnapshot(spec.snapshot as string | undefined, context);
+    await requireSnapshot(spec.snapshot, context);
     await requireOwnGrants(application.name, input, context);
-    if (spec.envs)
-      spec.envs = preparedEnvs(spec.envs as Env[], "spec.envs", context.current?.spec.envs as Env[] | undefined);
+    if (spec.envs) spec.envs = preparedEnvs(spec.envs, "spec.envs", context.current?.spec.envs);
     await prepareUrls(input, context);
   },
   ...deployed,
@@ -47,13 +46,16 @@ export const applicationBehaviour: Behaviour = {
     return resource && !inList ? deps.store.resources.revisionsOf(resource.workspace, resource.uid) : [];
   },
   present(wire, _resource, { gathered, inList }) {
-    if (!inList) wire.spec.revisions = (gathered as Revision[]).map(appRevision);
+    if (!inList) wire.spec.revisions = gathered.map(appRevision);
   },
   presentRevision: appRevision,
 };
 
 /** Allows a snapshot of this workspace's own sandboxes that still exists, or one that a revision already runs from. */
-async function requireSnapshot(id: string | undefined, { call, current, deps }: PrepareContext): Promise<void> {
+async function requireSnapshot(
+  id: string | undefined,
+  { call, current, deps }: PrepareContext<Application>,
+): Promise<void> {
   if (id === undefined || id === current?.spec.snapshot) return;
   const workspace = workspaceOf(call).name;
   const { resources } = deps.store;
@@ -72,8 +74,9 @@ function appRevision({ id, createdAt, createdBy, spec }: Revision): Json {
 }
 
 /** Clients send the configuration at the top level or in `revisions[0]`. Where both are sent, the top level wins. */
-function liftFirstRevision(spec: Json): void {
-  const [first] = (spec.revisions as Json[] | undefined) ?? [];
+function liftFirstRevision(spec: Application["spec"]): void {
+  const [first] = spec.revisions ?? [];
   delete spec.revisions;
-  for (const key of REVISION_MEMBERS) if (spec[key] === undefined && first?.[key] !== undefined) spec[key] = first[key];
+  for (const key of REVISION_MEMBERS)
+    if (spec[key] === undefined && first?.[key] !== undefined) Object.assign(spec, { [key]: first[key] });
 }

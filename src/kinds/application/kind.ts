@@ -1,6 +1,8 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
+import type { DeployState } from "../workload/deploy-state.ts";
 import { networkSecrets } from "../workload/network-spec.ts";
 import { imagePullPolicy, network, upload, urls, vpc } from "../workload/spec.ts";
 
@@ -28,6 +30,8 @@ const revision = z.looseObject({
   createdAt: z.string().optional(),
   createdBy: z.string().optional(),
 });
+
+export type Application = ResourceOf<typeof application>;
 
 export const application = defineKind({
   name: "application",
@@ -60,6 +64,7 @@ export const application = defineKind({
   }),
   secrets: ["spec.envs[name?secret].value", "spec.dockerConfig", networkSecrets],
   secretsWriteOnly: [networkSecrets],
+  recorded: z.custom<DeployState>(),
   revisions: true,
   query: upload,
   revision,

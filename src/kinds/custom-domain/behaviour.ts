@@ -3,10 +3,10 @@ import { wholeAccount } from "../../store/resources/shares.ts";
 import { HOST } from "../host.ts";
 import { type Behaviour, type Input, type Platform, type PrepareContext, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
-import { customDomain } from "./kind.ts";
+import { type CustomDomain, customDomain } from "./kind.ts";
 import { edgeHost, recordsFor } from "./verification.ts";
 
-export const customDomainBehaviour: Behaviour = {
+export const customDomainBehaviour: Behaviour<CustomDomain> = {
   kind: customDomain,
   async prepare(input, context) {
     const { current, call, deps } = context;
@@ -35,7 +35,7 @@ export const customDomainBehaviour: Behaviour = {
 
 /** Fills the members of a new domain that the platform decides. */
 export function prepareDomain(
-  { metadata, spec }: Input,
+  { metadata, spec }: Input<CustomDomain>,
   workspaceId: string,
   deps: Pick<Platform, "settings" | "keyFor">,
 ) {
@@ -49,10 +49,13 @@ export function prepareDomain(
 }
 
 /** An empty name removes the fallback. A preview that does not exist yet causes a warning, not an error. */
-async function settleFallback({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
+async function settleFallback(
+  { spec }: Input<CustomDomain>,
+  { call, current, deps }: PrepareContext<CustomDomain>,
+): Promise<void> {
   const { fallbackPreviewId: name } = spec;
   if (name === "") delete spec.fallbackPreviewId;
-  if (typeof name !== "string" || name === "" || name === current?.spec.fallbackPreviewId) return;
+  if (name === undefined || name === "" || name === current?.spec.fallbackPreviewId) return;
   const found = await deps.store.resources.listNested(workspaceOf(call).name, "preview", 1, name);
   if (found.length === 0)
     call.warn(

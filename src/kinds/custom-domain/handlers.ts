@@ -9,6 +9,7 @@ import { customDomainBehaviour, prepareDomain } from "./behaviour.ts";
 import { checkedUpload, NAMES_MAX, presentCertificate } from "./certificates.ts";
 import { createDns } from "./dns.ts";
 import { takeBackHosts } from "./hosts-below.ts";
+import type { CustomDomain } from "./kind.ts";
 import {
   applicationCustomDomainCreate,
   applicationCustomDomainList,
@@ -75,8 +76,8 @@ export const customDomainHandlers: readonly Implementation[] = [
   implement(applicationCustomDomainCreate, async (call, deps) => {
     const { name: workspace, id } = workspaceOf(call);
     const { name: application } = await findApplication(call, deps);
-    const { metadata, spec } = call.body as Input;
-    const input = { metadata, spec: { ...spec, domainType: "applications" } };
+    const { metadata, spec } = call.body as Input<CustomDomain>;
+    const input = { metadata, spec: { ...spec, domainType: "applications" as const } };
     prepareDomain(input, id, deps);
     return present(await create(input, application, workspace, call, deps), deps);
   }),

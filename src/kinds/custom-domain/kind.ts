@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { event } from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 
 const DOMAIN_MAX = 253;
 const LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
@@ -12,6 +13,8 @@ export const domainName = z
     new RegExp(`^(?:${LABEL}\\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$`),
     "must be a domain name in lower case, such as apps.example.com, without a wildcard",
   );
+
+export type CustomDomain = ResourceOf<typeof customDomain>;
 
 export const customDomain = defineKind({
   name: "customdomain",

@@ -46,7 +46,7 @@ export async function lookUp(domain: Resource, dns: Dns): Promise<Verdict> {
 }
 
 async function missingTxt({ spec }: Resource, dns: Dns): Promise<string | null> {
-  for (const [name, value] of Object.entries((spec.txtRecords ?? {}) as Record<string, string>)) {
+  for (const [name, value] of Object.entries(spec.txtRecords ?? {})) {
     const found = await dns.txt(name);
     if (!found.includes(value))
       return found.length === 0

@@ -5,13 +5,13 @@ import { type Behaviour, type Platform, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { recordedUses } from "./drive-uses.ts";
 import { requireSamePermissions } from "./grants.ts";
-import { drive } from "./kind.ts";
+import { type Drive, drive } from "./kind.ts";
 import { driveReconciler } from "./reconcile.ts";
 import { driveS3Handlers, s3UrlOf } from "./s3.ts";
 import { driveTokenHandlers } from "./tokens.ts";
 import { quotaRefusal } from "./workspace-use.ts";
 
-export const driveBehaviour: Behaviour = {
+export const driveBehaviour: Behaviour<Drive> = {
   kind: drive,
   reconciled: "on-delete",
   awaitDelete: true,
@@ -26,7 +26,7 @@ export const driveBehaviour: Behaviour = {
   deleted: (resource) => ({ message: `Drive '${resource.name}' is deleted.`, name: resource.name }),
   present(wire, resource, { deps }) {
     const s3Url = s3UrlOf(resource, deps);
-    const { usedBytes, usedObjects } = resource.state as { usedBytes?: number; usedObjects?: number };
+    const { usedBytes, usedObjects } = resource.state;
     const counted = usedBytes === undefined ? {} : { usedBytes, usedObjects };
     if (s3Url !== null || usedBytes !== undefined) wire.state = { ...(s3Url !== null && { s3Url }), ...counted };
   },

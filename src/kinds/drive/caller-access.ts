@@ -5,9 +5,9 @@
  */
 import type { SubjectType } from "../../contract/caller.ts";
 import type { Role } from "../../contract/operation.ts";
-import type { Resource } from "../../store/resources/resource.ts";
 import type { Platform } from "../port.ts";
-import { type DriveAccess, type DriveRule, driveAccess, workloadLabels } from "./permissions.ts";
+import type { Drive } from "./kind.ts";
+import { type DriveAccess, driveAccess, workloadLabels } from "./permissions.ts";
 
 export interface DriveCaller {
   subject: string;
@@ -17,25 +17,19 @@ export interface DriveCaller {
 
 type AccessDeps = Pick<Platform, "store" | "settings">;
 
-export async function callerAccess(
-  caller: DriveCaller,
-  drive: Resource,
-  deps: AccessDeps,
-): Promise<DriveAccess | null> {
+export async function callerAccess(caller: DriveCaller, drive: Drive, deps: AccessDeps): Promise<DriveAccess | null> {
   if (caller.subjectType === "workload") return workloadAccess(caller, drive, deps);
   const nobody = { workspace: drive.workspace, kind: "", name: "", metadata: {} };
   const labels = workloadLabels(nobody, deps.settings.brand);
-  return driveAccess(caller.role === "admin" ? [] : rulesOf(drive), labels);
+  return driveAccess(caller.role === "admin" ? [] : drive.spec.permissions, labels);
 }
 
 async function workloadAccess(
   { subject }: DriveCaller,
-  drive: Resource,
+  drive: Drive,
   { store, settings }: AccessDeps,
 ): Promise<DriveAccess | null> {
   const identity = await store.keys.getServiceAccount(drive.workspace, subject);
   const workload = identity?.workload && (await store.resources.getByUid(drive.workspace, identity.workload));
-  return workload ? driveAccess(rulesOf(drive), workloadLabels(workload, settings.brand)) : null;
+  return workload ? driveAccess(drive.spec.permissions, workloadLabels(workload, settings.brand)) : null;
 }
-
-const rulesOf = ({ spec }: Resource) => spec.permissions as DriveRule[] | undefined;

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { folderUse, type Use } from "../../lib/disk/folder-use.ts";
 import { isLimited } from "../../lib/schemas/drive-quota.ts";
 import { MINUTE_MS } from "../../lib/time/clock.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind } from "../../store/resources/resource.ts";
 import type { KindTask } from "../kind-task.ts";
 import type { Deps, Platform } from "../port.ts";
-import { drive } from "./kind.ts";
+import { type Drive, drive } from "./kind.ts";
 import { WorkspaceUse } from "./workspace-use.ts";
 
 const COUNT_MS = 5 * MINUTE_MS;
@@ -54,7 +54,7 @@ export class DriveUses {
       const page = await store.resources.listAcrossWorkspaces(drive.name, after, PAGE);
       for (const one of page) {
         signal?.throwIfAborted();
-        add(totalOf(totals, one.workspace), await this.#counted(one, signal));
+        add(totalOf(totals, one.workspace), await this.#counted(ofKind(drive, one), signal));
       }
       after = page.at(-1)?.uid ?? "";
       if (page.length < PAGE) break;
@@ -69,7 +69,7 @@ export class DriveUses {
   }
 
   /** A drive that cannot be counted now holds what its record says, and does not keep others from being counted. */
-  async #counted(resource: Resource, signal?: AbortSignal): Promise<Use> {
+  async #counted(resource: Drive, signal?: AbortSignal): Promise<Use> {
     try {
       return await this.#countedNow(resource, signal);
     } catch (error) {
@@ -80,7 +80,7 @@ export class DriveUses {
   }
 
   /** A drive of another server holds what its record says. */
-  async #countedNow(resource: Resource, signal?: AbortSignal): Promise<Use> {
+  async #countedNow(resource: Drive, signal?: AbortSignal): Promise<Use> {
     const { store, driver, nodes } = this.#deps;
     const { workspace, uid, node, deletedAt, retired } = resource;
     if (deletedAt !== null || retired) return { bytes: 0, objects: 0 };
@@ -108,16 +108,16 @@ export async function recordedUses(workspace: string, deps: Pick<Platform, "stor
   return total;
 }
 
-export function recordedUse({ state }: Pick<Resource, "state">): Use {
-  const { usedBytes: bytes = 0, usedObjects: objects = 0 } = state as { usedBytes?: number; usedObjects?: number };
+export function recordedUse({ state }: Pick<Drive, "state">): Use {
+  const { usedBytes: bytes = 0, usedObjects: objects = 0 } = state;
   return { bytes, objects };
 }
 
 /** Drives of a workspace that are counted: more than any workspace has. */
 const DRIVES_MAX = 10_000;
 
-const drivesOf = (workspace: string, { store }: Pick<Platform, "store">): Promise<Resource[]> =>
-  store.resources.listNested(workspace, drive.name, DRIVES_MAX);
+const drivesOf = async (workspace: string, { store }: Pick<Platform, "store">): Promise<Drive[]> =>
+  (await store.resources.listNested(workspace, drive.name, DRIVES_MAX)).map((each) => ofKind(drive, each));
 
 function totalOf(totals: Map<string, Use>, workspace: string): Use {
   const total = totals.get(workspace) ?? { bytes: 0, objects: 0 };

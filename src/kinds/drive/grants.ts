@@ -5,9 +5,10 @@
  */
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import { type Call, type Input, type Platform, type PrepareContext, workspaceOf } from "../port.ts";
-import { covers, type DriveRule, driveAccess, workloadLabels } from "./permissions.ts";
+import { type Drive, drive as driveKind } from "./kind.ts";
+import { covers, driveAccess, workloadLabels } from "./permissions.ts";
 
 type Labelled = Pick<Resource, "workspace" | "kind" | "name" | "metadata">;
 type Labels = Readonly<Record<string, string>>;
@@ -38,7 +39,7 @@ export async function requireGrantable(
   const { store, settings } = deps;
   const ruled = await store.resources.listWithSpecText(
     [next.workspace],
-    ["drive"],
+    [driveKind.name],
     ['"permissions":[{'],
     RULED_MAX + 1,
   );
@@ -52,7 +53,7 @@ export async function requireGrantable(
   const own = isWorkload ? await ownLabels(next.workspace, call.caller.subject, deps) : null;
   const held = [...(before !== null || !isWorkload ? [labels(had)] : []), ...(own ? [own] : [])];
   for (const drive of ruled) {
-    const rules = drive.spec.permissions as DriveRule[];
+    const rules = ofKind(driveKind, drive).spec.permissions;
     const wanted = driveAccess(rules, labels(next));
     if (!wanted || held.some((each) => covers(driveAccess(rules, each), wanted))) continue;
     throw new PlatformError(
@@ -65,7 +66,7 @@ export async function requireGrantable(
 }
 
 /** Only an admin changes the permissions of an existing drive. */
-export function requireSamePermissions({ spec }: Input, { call, current }: PrepareContext): void {
+export function requireSamePermissions({ spec }: Input<Drive>, { call, current }: PrepareContext<Drive>): void {
   if (call.role === "admin" || !current || sameJson(spec.permissions, current.spec.permissions)) return;
   if (spec.permissions === undefined && current.spec.permissions !== undefined)
     throw invalidField("spec.permissions", "must be sent as they are: only an admin takes them away");

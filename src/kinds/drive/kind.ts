@@ -1,11 +1,17 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 
 const permission = z.looseObject({
   labels: z.record(z.string(), z.string()).optional(),
   mode: z.enum(["read", "read-write"]).optional(),
   path: z.string().startsWith("/", "must start with /").max(512).optional(),
 });
+
+export type Drive = ResourceOf<typeof drive>;
+
+/** What the files of a drive take, where drives have a quota. */
+type DriveState = { usedBytes?: number; usedObjects?: number };
 
 export const drive = defineKind({
   name: "drive",
@@ -20,6 +26,7 @@ export const drive = defineKind({
     permissions: z.array(permission).max(3).optional(),
     infrastructureId: z.string().optional(),
   }),
+  recorded: z.custom<DriveState>(),
   state: z.object({
     s3Url: z.string().optional(),
     usedBytes: z.int().optional().describe("What its files hold, counted every few minutes where drives have a quota."),

@@ -7,25 +7,13 @@ import { z } from "zod";
 import { linksOf } from "../../contract/references.ts";
 import { randomWord } from "../../lib/ids.ts";
 import type { Transaction } from "../../store/database/database.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import type { Platform, Settings } from "../port.ts";
 import { isSameRegion } from "../region.ts";
-import { sandbox as sandboxKind } from "../sandbox/kind.ts";
-import { type DriveAccess, type DriveRule, driveAccess, isWithin, normalized, workloadLabels } from "./permissions.ts";
-
-/** One drive in one sandbox. */
-export interface DriveMountIntent {
-  /** Distinguishes this mount request from a later one for the same path. */
-  id: string;
-  drive: string;
-  driveName: string;
-  mountPath: string;
-  drivePath: string;
-  readOnly: boolean;
-  phase: "wanted" | "mounted" | "leaving" | "failed";
-  /** Why the last attempt failed. */
-  error?: string;
-}
+import { type Sandbox, sandbox as sandboxKind } from "../sandbox/kind.ts";
+import { type Drive, drive as driveKind } from "./kind.ts";
+import type { DriveMountIntent } from "./mount-intent.ts";
+import { type DriveAccess, driveAccess, isWithin, normalized, workloadLabels } from "./permissions.ts";
 
 export interface MountAnswer {
   status: number;
@@ -70,7 +58,9 @@ export function createDriveMounts({ store, settings }: Pick<Platform, "store" | 
     const parsed = mountRequest.safeParse(body);
     if (!parsed.success) return failure(400, describe(parsed.error));
     const wish = parsed.data;
-    const drive = await store.resources.get({ workspace: ref.workspace, kind: "drive", parent: "" }, wish.driveName);
+    const scope = { workspace: ref.workspace, kind: driveKind.name, parent: "" };
+    const found = await store.resources.get(scope, wish.driveName);
+    const drive = found && ofKind(driveKind, found);
     if (!drive || drive.deletedAt !== null) return failure(500, `drive '${wish.driveName}' does not exist`);
     const id = randomWord(12);
     const decided = await store.write(async (tx): Promise<MountAnswer | DriveMountIntent> => {
@@ -148,7 +138,7 @@ export function createDriveMounts({ store, settings }: Pick<Platform, "store" | 
 
 /** How a workload may use a path of a drive, or a message that says why it may not. */
 export function drivePermission(
-  drive: Resource,
+  drive: Drive,
   workload: Resource,
   drivePath: string,
   settings: Pick<Settings, "region" | "regionAliases" | "brand">,
@@ -160,7 +150,7 @@ export function drivePermission(
   if (!isSameRegion(drive.spec.region, region, settings))
     return `drive '${name}' is in region ${drive.spec.region}, not in ${region}`;
   const labels = workloadLabels(workload, settings.brand);
-  const access = driveAccess(drive.spec.permissions as DriveRule[] | undefined, labels);
+  const access = driveAccess(drive.spec.permissions, labels);
   if (!access) return `access denied: no permission of drive '${name}' matches the labels of this ${kind}`;
   return isWithin(drivePath, access.path)
     ? access
@@ -169,12 +159,11 @@ export function drivePermission(
 
 export type DriveMounts = ReturnType<typeof createDriveMounts>;
 
-export const mountsOf = ({ state }: Pick<Resource, "state">): DriveMountIntent[] =>
-  (state.driveMounts as DriveMountIntent[] | undefined) ?? [];
+export const mountsOf = ({ state }: Pick<Sandbox, "state">): DriveMountIntent[] => state.driveMounts ?? [];
 
 /** Replaces the mounts in a sandbox's state and keeps the rest. */
 export const withMounts = (
-  sandbox: Resource,
+  sandbox: Sandbox,
   change: (mounts: DriveMountIntent[]) => DriveMountIntent[],
 ): { state: Record<string, unknown> } => ({
   state: { ...sandbox.state, driveMounts: change(mountsOf(sandbox)) },
@@ -185,10 +174,10 @@ export const linkDrives = (tx: Transaction, sandbox: Resource, { store }: Pick<P
   store.links.replace(tx, sandbox, linksOf(sandbox, sandboxKind.references));
 
 /** Returns the requested mount, the identical mount that already exists, or a refusal. */
-function place(sandbox: Resource, wish: DriveMountIntent): MountAnswer | DriveMountIntent {
+function place(sandbox: Sandbox, wish: DriveMountIntent): MountAnswer | DriveMountIntent {
   const all = mountsOf(sandbox).filter(({ phase }) => phase !== "failed");
   const there = all.find(({ mountPath }) => mountPath === wish.mountPath);
-  const volumes = (sandbox.spec.volumes ?? []) as { mountPath: string }[];
+  const { volumes = [] } = sandbox.spec;
   if (volumes.some(({ mountPath }) => normalized(mountPath) === wish.mountPath))
     return failure(409, `a volume is mounted at ${wish.mountPath}`);
   if (!there && all.length >= DRIVE_MOUNTS_MAX)

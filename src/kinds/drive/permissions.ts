@@ -1,9 +1,7 @@
+import type { Drive } from "./kind.ts";
+
 /** Who may use a drive, and how. */
-export interface DriveRule {
-  labels?: Record<string, string>;
-  mode?: "read" | "read-write";
-  path?: string;
-}
+export type DriveRule = NonNullable<Drive["spec"]["permissions"]>[number];
 
 export interface DriveAccess {
   mode: "read" | "read-write";

@@ -3,6 +3,7 @@ import type { Resource } from "../../store/resources/resource.ts";
 import { type Behaviour, implement, type Platform, workspaceOf } from "../port.ts";
 import { toWire } from "../present.ts";
 import { chosenRegion } from "../region.ts";
+import { workloadSpec } from "../workload/spec.ts";
 import { egressGateway, egressGatewayListAll, egressGatewayUsage } from "./kind.ts";
 import { egressMap, egressMapGet } from "./map.ts";
 
@@ -74,8 +75,7 @@ export async function parentsOf(children: readonly Resource[], { store }: Platfo
   return paths;
 }
 
-const gatewayOf = ({ spec }: Resource): string =>
-  (spec.network as { egress?: { gateway?: string } } | undefined)?.egress?.gateway ?? "";
+const gatewayOf = ({ spec }: Resource): string => workloadSpec(spec).network?.egress?.gateway ?? "";
 
 const WORKLOADS = ["sandbox", "agent", "function", "application", "job"];
 

@@ -13,7 +13,7 @@ export interface Holding {
 /** By node. */
 export type Holdings = Readonly<Record<string, Holding>>;
 
-export const holdingsOf = ({ state }: Pick<Resource, "state">): Holdings => (state.holdings ?? {}) as Holdings;
+export const holdingsOf = ({ state }: { state: { holdings?: Holdings } }): Holdings => state.holdings ?? {};
 
 /** Whether workloads of this node leave from the address of the egress IP. */
 export const leavesFrom = (ip: Resource, node: string): boolean =>

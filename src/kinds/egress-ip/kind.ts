@@ -1,7 +1,11 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
 import { defineOperation } from "../../contract/operation.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 import { egressGateway } from "../egress-gateway/kind.ts";
+import type { Holdings } from "./holdings.ts";
+
+export type EgressIp = ResourceOf<typeof egressIp>;
 
 export const egressIp = defineKind({
   name: "egressip",
@@ -16,6 +20,7 @@ export const egressIp = defineKind({
     ipFamily: z.enum(["IPv4", "IPv6"]).optional().describe("IPv4 when left out."),
     publicIp: z.string().optional().describe("Set by the platform once it has an address."),
   }),
+  recorded: z.custom<{ holdings?: Holdings }>(),
   readOnlySpec: ["publicIp"],
   initialStatus: "DEPLOYING",
 });

@@ -9,14 +9,14 @@ import { type Behaviour, type Input, type Platform, type PrepareContext, workspa
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
 import { connectionNames, requireUntouched } from "../workload/connection-rules.ts";
 import { keepCronTriggers } from "../workload/cron-triggers.ts";
-import { codeOf, stateOf } from "../workload/deploy-state.ts";
+import { codeOf } from "../workload/deploy-state.ts";
 import { requireNetwork } from "../workload/network-place.ts";
 import { triggerClaims } from "../workload/triggers.ts";
 import { prepareUrls, urlClaims } from "../workload/urls.ts";
-import { functionKind } from "./kind.ts";
+import { type FunctionResource, functionKind } from "./kind.ts";
 import { checkServers } from "./servers.ts";
 
-export const functionBehaviour: Behaviour = {
+export const functionBehaviour: Behaviour<FunctionResource> = {
   kind: functionKind,
   async prepare(input, context) {
     prepareWorkload(input, functionKind.name, context);
@@ -35,7 +35,10 @@ export const functionBehaviour: Behaviour = {
   onWrite: keepCronTriggers,
 };
 
-async function checkServer({ spec }: Input, { call, deps }: PrepareContext): Promise<void> {
+async function checkServer(
+  { spec }: Input<FunctionResource>,
+  { call, deps }: PrepareContext<FunctionResource>,
+): Promise<void> {
   const server = serverOf({ kind: functionKind.name, spec }, deps.settings);
   const connections = connectionNames(spec);
   // The secrets of a connection are set in the code's environment, so only an admin may deploy such code.
@@ -45,7 +48,7 @@ async function checkServer({ spec }: Input, { call, deps }: PrepareContext): Pro
   if (server) await requireItsConnections(server, connections, workspaceOf(call).name, deps);
   // Without a volume, the files that such a server writes would be lost with the copy.
   if (!server || server.runs === "platform" || server.runs.inVolume === undefined) return;
-  if (((spec.volumes ?? []) as unknown[]).length === 0)
+  if (!spec.volumes?.length)
     throw invalidField("spec.volumes", `the ${server.displayName} server works on a volume: name one`);
 }
 
@@ -70,7 +73,10 @@ async function requireItsConnections(
 }
 
 /** The platform answers from the newest revision, so that no other can answer. A choice that was there before stays. */
-async function refuseShareOfServed({ spec }: Input, { current, deps }: PrepareContext): Promise<void> {
+async function refuseShareOfServed(
+  { spec }: Input<FunctionResource>,
+  { current, deps }: PrepareContext<FunctionResource>,
+): Promise<void> {
   const { settings, store } = deps;
   if (!isServed({ kind: functionKind.name, spec }, settings)) return;
   const { active, canary, canaryPercent = 0, traffic = ALL_PERCENT } = choiceOf({ spec });
@@ -91,15 +97,19 @@ async function refuseShareOfServed({ spec }: Input, { current, deps }: PrepareCo
 }
 
 /** A function without code and without an image runs the hub server of the service that it is connected to. */
-async function chooseServer({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
-  const runtime = spec.runtime as { image?: string };
+async function chooseServer(
+  { spec }: Input<FunctionResource>,
+  { call, current, deps }: PrepareContext<FunctionResource>,
+): Promise<void> {
+  const { runtime = {} } = spec;
+  spec.runtime = runtime;
   if (call.query.upload === true) {
     if (hubServerOf(runtime.image, deps.settings)) delete runtime.image;
     return;
   }
-  const hasCode = current !== null && codeOf(stateOf(current), String(current.generation)) !== null;
+  const hasCode = current !== null && codeOf(current.state, String(current.generation)) !== null;
   if (runtime.image || hasCode) return;
-  for (const name of (spec.integrationConnections ?? []) as string[]) {
+  for (const name of spec.integrationConnections ?? []) {
     const place = { workspace: workspaceOf(call).name, kind: integrationConnection.name, parent: "" };
     const connection = await deps.store.resources.get(place, name);
     const server = connection && hubServerFor(String(connection.spec.integration));

@@ -3,11 +3,15 @@ import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
 import type { Reference } from "../../contract/references.ts";
 import { servers, tools } from "../../contract/tools/tool-rules.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
+import type { DeployState } from "../workload/deploy-state.ts";
 import * as workload from "../workload/spec.ts";
 
 const SERVERS: Reference = { path: "spec.servers[].name", kind: "function" };
 
 // The suffix avoids the reserved word `function`.
+export type FunctionResource = ResourceOf<typeof functionKind>;
+
 export const functionKind = defineKind({
   name: "function",
   plural: "functions",
@@ -45,6 +49,7 @@ export const functionKind = defineKind({
   secretsShown: "on_request",
   secretsWriteOnly: workload.secretsWriteOnly,
   references: [SERVERS, workload.policies, workload.connections, workload.volumes, workload.drives],
+  recorded: z.custom<DeployState>(),
   revisions: true,
   query: workload.upload,
   initialStatus: "DEPLOYING",

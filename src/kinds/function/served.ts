@@ -11,6 +11,7 @@ import { restServer } from "../integration/rest-server.ts";
 import { type AccessTokens, createAccessTokens } from "../integration-connection/access-token.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
 import type { Platform } from "../port.ts";
+import { workloadSpec } from "../workload/spec.ts";
 
 export interface ServedRequest {
   workspace: string;
@@ -65,7 +66,7 @@ async function connectionTo(
   { workspace, spec }: Resource,
   deps: Platform,
 ): Promise<Resource | null> {
-  for (const name of (spec.integrationConnections ?? []) as string[]) {
+  for (const name of workloadSpec(spec).integrationConnections ?? []) {
     const place = { workspace, kind: integrationConnection.name, parent: "" };
     const connection = await deps.store.resources.get(place, name);
     if (connection && connection.deletedAt === null && connection.spec.integration === integration) return connection;

@@ -3,15 +3,18 @@ import { invalidField } from "../../contract/errors.ts";
 import { serversOf } from "../../contract/tools/tool-rules.ts";
 import type { Input, PrepareContext } from "../port.ts";
 import { workspaceOf } from "../port.ts";
-import { functionKind } from "./kind.ts";
+import { type FunctionResource, functionKind } from "./kind.ts";
 
 /** Members that say how code runs; a function without code has no use for them. */
 const OF_CODE = ["volumes", "drives", "integrationConnections", "network", "vpc", "triggers"] as const;
 
-export async function checkServers({ metadata, spec }: Input, { call, deps }: PrepareContext): Promise<void> {
+export async function checkServers(
+  { metadata, spec }: Input<FunctionResource>,
+  { call, deps }: PrepareContext,
+): Promise<void> {
   const servers = serversOf({ kind: functionKind.name, spec });
   if (servers === null) return;
-  if (call.query.upload === true || (spec.runtime as { image?: string } | undefined)?.image)
+  if (call.query.upload === true || spec.runtime?.image)
     throw invalidField("spec.servers", "a function serves other functions or has code of its own, not both");
   for (const member of OF_CODE)
     if (Array.isArray(spec[member]) ? spec[member].length > 0 : spec[member] !== undefined)

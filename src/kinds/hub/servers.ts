@@ -8,6 +8,7 @@ import type { Builtin } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { INTEGRATIONS } from "../integration/declarations.ts";
 import type { Settings } from "../port.ts";
+import { workloadSpec } from "../workload/spec.ts";
 
 export interface HubServer {
   name: string;
@@ -86,7 +87,7 @@ export const hubServerFor = (integration: string): HubServer | null =>
   HUB_SERVERS.find((server) => server.integration === integration) ?? null;
 
 export const serverOf = ({ kind, spec }: Pick<Resource, "kind" | "spec">, names: Names): HubServer | null =>
-  kind === "function" ? hubServerOf((spec.runtime as { image?: unknown } | undefined)?.image, names) : null;
+  kind === "function" ? hubServerOf(workloadSpec(spec).runtime?.image, names) : null;
 
 /** Whether the platform answers for the resource itself, so that no workload has to run. */
 export const isServed = (resource: Pick<Resource, "kind" | "spec">, names: Names): boolean =>

@@ -29,8 +29,8 @@ export interface TagBuild {
   node: string;
 }
 
-const buildsOf = ({ state }: Pick<Resource, "state">): Record<string, TagBuild> =>
-  (state.builds ?? {}) as Record<string, TagBuild>;
+const buildsOf = ({ state }: { state: { builds?: Record<string, TagBuild> } }): Record<string, TagBuild> =>
+  state.builds ?? {};
 
 export const withBuild = (state: Resource["state"], tag: string, build: TagBuild | undefined): Resource["state"] => {
   const { [tag]: _, ...others } = buildsOf({ state });

@@ -69,7 +69,7 @@ type ImageDeps = Pick<Platform, "store" | "clock">;
 
 export const slotOf = (resourceType: string, name: string): string => `${resourceType}/${name}`;
 export const typeOf = (image: Resource): string => String(image.spec.resourceType);
-export const tagsOf = (image: Resource): ImageTag[] => (image.spec.tags ?? []) as ImageTag[];
+export const tagsOf = ({ spec }: { spec: { tags?: ImageTag[] } }): ImageTag[] => spec.tags ?? [];
 
 /** The image, or one tag of it, as people name it: by its reference when workloads do. */
 export function spokenName(image: Resource, tag?: string): string {

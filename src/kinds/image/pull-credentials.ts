@@ -11,6 +11,7 @@ import {
   parseDockerConfig,
   registryIn,
 } from "../../registry/credentials.ts";
+import { ofKind } from "../../store/resources/resource.ts";
 import { secretsOf } from "../integration-connection/access-token.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
 import type { Platform } from "../port.ts";
@@ -42,10 +43,12 @@ async function fromConnections(workspace: string, deps: Pick<Platform, "store">)
   const all = { limitDefault: CONNECTIONS_MAX, limitMax: CONNECTIONS_MAX };
   const place = { workspace, kind: integrationConnection.name, parent: "" };
   const { items } = await deps.store.resources.list(place, parseListQuery({}, all));
-  const known = items.filter(({ spec, deletedAt }) => spec.integration === INTEGRATION && deletedAt === null);
+  const known = items
+    .map((each) => ofKind(integrationConnection, each))
+    .filter(({ spec, deletedAt }) => spec.integration === INTEGRATION && deletedAt === null);
   return (registry) => {
     for (const connection of known) {
-      const { registry: host, baseUrl } = (connection.spec.config ?? {}) as { registry?: string; baseUrl?: string };
+      const { registry: host, baseUrl } = connection.spec.config ?? {};
       const { USERNAME: username, PASSWORD: password } = secretsOf(connection, deps);
       if (registryIn(host ?? baseUrl ?? "") === registry && username && password) return { username, password };
     }

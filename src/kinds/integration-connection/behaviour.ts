@@ -1,9 +1,9 @@
 import { nearestWord } from "../../lib/nearest-word.ts";
 import { findIntegration, INTEGRATIONS } from "../integration/declarations.ts";
 import type { Behaviour, Input, Platform } from "../port.ts";
-import { integrationConnection } from "./kind.ts";
+import { type IntegrationConnection, integrationConnection } from "./kind.ts";
 
-export const integrationConnectionBehaviour: Behaviour = {
+export const integrationConnectionBehaviour: Behaviour<IntegrationConnection> = {
   kind: integrationConnection,
   prepare(input, context) {
     const problem = problemOf(input, context.deps);
@@ -15,13 +15,12 @@ export const integrationConnectionBehaviour: Behaviour = {
 };
 
 /** Why the platform cannot use the connection itself. Code that names the connection still gets its secrets. */
-function problemOf({ spec }: Input, { providers }: Platform): string | null {
-  const name = String(spec.integration);
-  const given = (spec.secret ?? {}) as Record<string, string>;
+function problemOf({ spec }: Input<IntegrationConnection>, { providers }: Platform): string | null {
+  const { integration: name, secret: given = {} } = spec;
   const provider = providers.describe(name);
   const known = provider ?? findIntegration(name);
   if (!known) {
-    if ((spec.config as { baseUrl?: string } | undefined)?.baseUrl) return null;
+    if (spec.config?.baseUrl) return null;
     const near = nearestWord(
       name,
       INTEGRATIONS.map((each) => each.name),

@@ -23,10 +23,10 @@ export const connectionHandlers: readonly Implementation[] = [
 ];
 
 async function modelConnection(
-  call: Pick<Call, "params" | "workspace" | "operation">,
+  call: Pick<Call, "params" | "workspace" | "operation" | "role">,
   deps: Platform,
 ): Promise<Resource> {
-  const { resource } = await find(integrationConnection, call as Call, deps);
+  const { resource } = await find(integrationConnection, call, deps);
   if (deps.providers.describe(String(resource.spec.integration))) return resource;
   throw new PlatformError(
     "bad_request",

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 
 /** Members of one connection. Providers need only a handful. */
 const MEMBERS_MAX = 64;
@@ -26,6 +27,8 @@ function isAddress(text: string): boolean {
   const url = URL.canParse(text) ? new URL(text) : null;
   return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password && !/[?#]/.test(text);
 }
+
+export type IntegrationConnection = ResourceOf<typeof integrationConnection>;
 
 export const integrationConnection = defineKind({
   name: "integrationconnection",

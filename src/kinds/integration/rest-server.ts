@@ -7,8 +7,8 @@ import type { McpServer } from "../../lib/mcp/server.ts";
 import type { Tool } from "../../lib/mcp/tool.ts";
 import { OutboundError } from "../../lib/network/outbound-http.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
-import type { Resource } from "../../store/resources/resource.ts";
 import { type AccessTokens, secretsOf } from "../integration-connection/access-token.ts";
+import type { IntegrationConnection } from "../integration-connection/kind.ts";
 import type { Platform } from "../port.ts";
 import { findIntegration, type IntegrationDeclaration } from "./declarations.ts";
 import { type RestCall, type RestTool, restCall } from "./rest-tool.ts";
@@ -16,7 +16,7 @@ import { type RestCall, type RestTool, restCall } from "./rest-tool.ts";
 export interface RestContext {
   deps: Platform;
   tokens: AccessTokens;
-  connection: Resource;
+  connection: IntegrationConnection;
 }
 
 const CALL_MS = 60 * SECOND_MS;
@@ -57,7 +57,7 @@ async function perform(
   context: RestContext,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
-  const config = (context.connection.spec.config ?? {}) as { tokenUrl?: string; baseUrl?: string };
+  const { config = {} } = context.connection.spec;
   const baseUrl = config.baseUrl ?? declaration.baseUrl;
   if (!baseUrl)
     throw new PlatformError(

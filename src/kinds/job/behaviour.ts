@@ -7,10 +7,10 @@ import { deployed, prepareWorkload } from "../workload/behaviour.ts";
 import { keepCronTriggers } from "../workload/cron-triggers.ts";
 import { requireNetwork } from "../workload/network-place.ts";
 import { triggerClaims } from "../workload/triggers.ts";
-import { job } from "./kind.ts";
+import { type Job, job } from "./kind.ts";
 import { jobReconciler } from "./reconcile.ts";
 
-export const jobBehaviour: Behaviour = {
+export const jobBehaviour: Behaviour<Job> = {
   kind: job,
   async prepare(input, context) {
     refuseRunner(input, context);
@@ -26,8 +26,8 @@ export const jobBehaviour: Behaviour = {
 };
 
 /** Refuses a new `githubRunner`. A stored one, from an earlier version, may be written back unchanged. */
-function refuseRunner({ spec }: Input, { current }: PrepareContext): void {
-  const { repositories } = (spec.githubRunner ?? {}) as { repositories?: unknown };
+function refuseRunner({ spec }: Input<Job>, { current }: PrepareContext<Job>): void {
+  const { repositories } = spec.githubRunner ?? {};
   if (!repositories || (Array.isArray(repositories) && repositories.length === 0)) return;
   if (canonicalJson([spec.githubRunner]) === canonicalJson([current?.spec.githubRunner])) return;
   throw invalidField(

@@ -5,6 +5,7 @@ import type { Resource } from "../../store/resources/resource.ts";
 import { requirePlaced } from "../policy/placement.ts";
 import type { Platform } from "../port.ts";
 import { preparedEnvs } from "../workload/envs.ts";
+import { MEMORY_DEFAULT_MB } from "../workload/spec.ts";
 import { type JobRuntime, runnableOf } from "./runnable.ts";
 import { takeTurn, trialOf } from "./trial.ts";
 
@@ -35,7 +36,7 @@ export async function createExecution(job: Resource, request: ExecutionRequest, 
   const trial = await trialOf(job, active, deps);
   // Checks the active revision and the canary, so that a refusal does not depend on which of them is due.
   const both = [active, ...(trial ? [trial.canary] : [])].map(({ runtime }) => runtime);
-  const memoryMb = Math.min(...both.map((runtime) => runtime.memory));
+  const memoryMb = Math.min(...both.map(memoryOf));
   if (memory !== undefined && memory > memoryMb)
     throw invalidField("memory", `must not be above the job's own, which is ${memoryMb} MB`);
   preparedEnvs(
@@ -55,7 +56,7 @@ export async function createExecution(job: Resource, request: ExecutionRequest, 
     parallelism: parallelismOf(runtime),
     maxRetries: request.maxRetries ?? runtime.maxRetries ?? 0,
     timeoutS: request.timeoutS ?? runtime.timeout ?? TIMEOUT_DEFAULT_SECONDS,
-    memoryMb: runtime.memory,
+    memoryMb: memoryOf(runtime),
     memoryOverride: memory ?? null,
     env,
     revision: revision.id,
@@ -64,6 +65,8 @@ export async function createExecution(job: Resource, request: ExecutionRequest, 
     createdBy: request.createdBy,
   });
 }
+
+const memoryOf = ({ memory = MEMORY_DEFAULT_MB }: JobRuntime): number => memory;
 
 const parallelismOf = ({ maxConcurrentTasks }: JobRuntime): number => maxConcurrentTasks ?? PARALLELISM_DEFAULT;
 

@@ -2,6 +2,8 @@ import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
 import { mountPath, refuseSamePath } from "../../contract/mount-path.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
+import type { DeployState } from "../workload/deploy-state.ts";
 import * as workload from "../workload/spec.ts";
 
 /** Retries of a failed task. */
@@ -19,6 +21,8 @@ const scratchDisk = z.looseObject({
   type: z.literal("ephemeral"),
   readOnly: z.boolean().optional(),
 });
+
+export type Job = ResourceOf<typeof job>;
 
 export const job = defineKind({
   name: "job",
@@ -56,6 +60,7 @@ export const job = defineKind({
   secretsShown: "on_request",
   secretsWriteOnly: workload.secretsWriteOnly,
   references: [workload.policies],
+  recorded: z.custom<DeployState>(),
   revisions: true,
   query: workload.upload,
   withoutEffect: [

@@ -3,16 +3,17 @@ import { restoreSecrets } from "../../contract/secret-fields.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";
 import { eventTeller, pullingEvent, startImage } from "../image/pull.ts";
-import { defineReconciler, type ReconcileContext } from "../port.ts";
+import type { ReconcileContext, Reconciler } from "../port.ts";
 import { type DeployObserved, type DeployStep, planDeploy } from "../workload/deploy-plan.ts";
 import { deployReconciler } from "../workload/deploy-reconcile.ts";
 import { runtimeOf } from "../workload/deploy-state.ts";
+import type { Job } from "./kind.ts";
 import { job as jobKind } from "./kind.ts";
 import { revisionsOf } from "./runnable.ts";
 
-export const jobReconciler = defineReconciler<DeployObserved, DeployStep>({
+export const jobReconciler: Reconciler<DeployObserved, DeployStep, Job> = {
   async observe(job, context) {
-    return { ...((await deployReconciler.observe(job, context)) as DeployObserved), onDemand: true };
+    return { ...(await deployReconciler.observe(job, context)), onDemand: true };
   },
   plan: planDeploy,
   async act(step, job, context) {
@@ -24,7 +25,7 @@ export const jobReconciler = defineReconciler<DeployObserved, DeployStep>({
     }
     await deployReconciler.act(step, job, context);
   },
-});
+};
 
 /** A job is deployed once its image is on this machine, so that tasks start at once. */
 async function fetchImage(

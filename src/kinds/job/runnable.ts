@@ -3,32 +3,26 @@
 import { PlatformError } from "../../contract/errors.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";
-import type { PullPolicy } from "../image/images.ts";
 import type { Platform } from "../port.ts";
 import { targetOf } from "../workload/deploy-plan.ts";
 import { type Bundle, codeOf, stateOf } from "../workload/deploy-state.ts";
+import type { Job } from "./kind.ts";
 
-export interface JobRuntime {
-  image?: string;
-  imagePullPolicy?: PullPolicy;
-  dockerConfig?: unknown;
-  command?: string[];
-  envs?: { name: string; value?: string }[];
-  memory: number;
-  maxRetries?: number;
-  maxConcurrentTasks?: number;
-  timeout?: number;
-}
+export type JobRevision = Revision<Job["spec"]>;
+export type JobRuntime = NonNullable<Job["spec"]["runtime"]>;
 
 export interface Runnable {
-  revision: Revision;
+  revision: JobRevision;
   runtime: JobRuntime;
   /** null = the task runs the image. */
   bundle: Bundle | null;
 }
 
-export const revisionsOf = ({ workspace, uid }: Resource, { store }: Pick<Platform, "store">): Promise<Revision[]> =>
-  store.resources.revisionsOf(workspace, uid);
+/** A revision is a former spec of the job, so that it has the type of one. */
+export const revisionsOf = async (
+  { workspace, uid }: Resource,
+  { store }: Pick<Platform, "store">,
+): Promise<JobRevision[]> => (await store.resources.revisionsOf(workspace, uid)) as JobRevision[];
 
 /**
  * The execution's own revision while it is kept; otherwise the wanted revision if its code is built; otherwise the
@@ -41,7 +35,7 @@ export async function runnableOf(job: Resource, deps: Pick<Platform, "store">, o
   for (const id of [own, wanted, state.activeRevision]) {
     const revision = revisions.find((each) => each.id === id);
     if (!revision) continue;
-    const runtime = (revision.spec.runtime ?? {}) as JobRuntime;
+    const runtime = revision.spec.runtime ?? {};
     const bundle = runtime.image ? null : codeOf(state, revision.id)?.bundle;
     if (bundle !== undefined) return { revision, runtime, bundle };
   }

@@ -4,7 +4,6 @@ import { restoreSecrets } from "../../contract/secret-fields.ts";
 import type { WorkloadSpec } from "../../node/workload.ts";
 import type { ExecutionRow, TaskClaim } from "../../store/executions/execution.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import type { Revision } from "../../store/resources/revision.ts";
 import { type StartImage, startImage } from "../image/pull.ts";
 import type { Deps } from "../port.ts";
 import { baseImage, codeEnv, withArguments } from "../workload/bundle.ts";
@@ -16,17 +15,11 @@ import { CODE_PATH } from "../workload/start-command.ts";
 import { trustOf } from "../workload/trust.ts";
 import { dataPath } from "./execution-data.ts";
 import { job as jobKind } from "./kind.ts";
-import { type JobRuntime, type Runnable, runnableOf } from "./runnable.ts";
+import { type JobRevision, type Runnable, runnableOf } from "./runnable.ts";
 
 /** Names of the variables that hold a task's index and execution id. Client libraries look them up. */
 const INDEX_VARIABLE = "TASK_INDEX";
 const EXECUTION_VARIABLE = "BL_EXECUTION_ID";
-
-interface ScratchDisk {
-  mountPath: string;
-  sizeMb: number;
-  readOnly?: boolean;
-}
 
 /** Arguments above this size do not fit a command line; the task reads them from its data URL. */
 const ARGUMENTS_BYTES_MAX = 64 * 1024;
@@ -47,7 +40,7 @@ export async function taskKind(execution: ExecutionRow, job: Resource, deps: Dep
   const runnable = await runnableOf(job, deps, execution.revision);
   const spec = structuredClone(runnable.revision.spec);
   restoreSecrets({ spec }, jobKind.secrets, deps.store.resources.secretsOf(runnable.revision));
-  const { envs = [], dockerConfig } = (spec.runtime ?? {}) as Partial<JobRuntime>;
+  const { envs = [], dockerConfig } = spec.runtime ?? {};
   const { image, imagePullPolicy: policy } = runnable.runtime;
   const trust = await trustOf(job, deps);
   return {
@@ -121,7 +114,7 @@ async function argumentsOf({ executionId, index }: TaskClaim, { store }: Deps): 
   return fits && !words.some((word) => word.includes("\0")) ? words : [];
 }
 
-export const scratchDisks = ({ spec }: Pick<Revision, "spec">): ScratchDisk[] => (spec.volumes ?? []) as ScratchDisk[];
+export const scratchDisks = ({ spec }: Pick<JobRevision, "spec">) => spec.volumes ?? [];
 
 /** A scratch disk lives as long as one attempt. */
 export const scratchOf = (workload: string, index: number): string => `${workload}-scratch-${index}`;

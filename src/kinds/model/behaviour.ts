@@ -1,14 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import { invalidField, PlatformError } from "../../contract/errors.ts";
-import type { BalanceRules } from "../../contract/model-balance.ts";
-import type { CacheRules } from "../../contract/model-cache.ts";
-import type { GuardrailRules, GuardrailWebhook } from "../../contract/model-guardrails.ts";
 import { MASK } from "../../contract/secret-fields.ts";
 import type { Behaviour } from "../port.ts";
 import { servedAtOnce } from "../workload/behaviour.ts";
-import { model } from "./kind.ts";
+import { type Model, model } from "./kind.ts";
 
-export const modelBehaviour: Behaviour = {
+type Webhook = NonNullable<Model["spec"]["guardrails"]>["webhook"];
+
+export const modelBehaviour: Behaviour<Model> = {
   kind: model,
   prepare({ metadata, spec }, context) {
     spec.enabled ??= true;
@@ -17,14 +16,14 @@ export const modelBehaviour: Behaviour = {
       keepEndpoint(spec, current?.spec ?? {});
       keepWebhook(spec, current?.spec ?? {});
     }
-    const balance = spec.balance as BalanceRules | undefined;
-    checkOthers((spec.fallbacks ?? []) as string[], (index) => `spec.fallbacks[${index}]`, metadata.name);
+    const { balance } = spec;
+    checkOthers(spec.fallbacks ?? [], (index) => `spec.fallbacks[${index}]`, metadata.name);
     const members = (balance?.models ?? []).map(({ name }) => name);
-    const { semantic } = (spec.cache ?? {}) as Partial<CacheRules>;
+    const { semantic } = spec.cache ?? {};
     checkOthers(semantic ? [semantic.model] : [], () => "spec.cache.semantic.model", metadata.name);
     checkOthers(members, (index) => `spec.balance.models[${index}].name`, metadata.name);
     if (balance?.weight === 0) return;
-    if (spec.enabled === false || ((spec.integrationConnections ?? []) as string[]).length > 0) return;
+    if (spec.enabled === false || spec.integrationConnections?.length) return;
     const problem = deps.providers.problemOf({ name: metadata.name ?? "", spec }, null);
     if (problem === null) return;
     const message = `It cannot be called: it names no connection in spec.integrationConnections. ${problem}`;
@@ -35,10 +34,9 @@ export const modelBehaviour: Behaviour = {
 };
 
 /** Only an admin chooses the endpoint of a model with a connection: the connection's key is sent there. */
-function keepEndpoint(spec: Record<string, unknown>, before: Record<string, unknown>): void {
-  const connections = (spec.integrationConnections ?? []) as unknown[];
-  const goal = (of: Record<string, unknown>): string =>
-    JSON.stringify([of.integrationConnections ?? [], endpointOf(of) ?? null]);
+function keepEndpoint(spec: Model["spec"], before: Model["spec"]): void {
+  const { integrationConnections: connections = [] } = spec;
+  const goal = (of: Model["spec"]): string => JSON.stringify([of.integrationConnections ?? [], endpointOf(of) ?? null]);
   if (connections.length === 0 || endpointOf(spec) === undefined || goal(spec) === goal(before)) return;
   throw new PlatformError(
     "forbidden",
@@ -50,7 +48,7 @@ function keepEndpoint(spec: Record<string, unknown>, before: Record<string, unkn
  * Only an admin chooses the webhook, which gets what callers of the model write and read, and only an admin changes or
  * removes it, because it may refuse what a member sends.
  */
-function keepWebhook(spec: Record<string, unknown>, before: Record<string, unknown>): void {
+function keepWebhook(spec: Model["spec"], before: Model["spec"]): void {
   const [wanted, had] = [webhookOf(spec), webhookOf(before)];
   const isSecretKept = wanted?.secret === undefined || wanted.secret === MASK;
   if (isSecretKept && isDeepStrictEqual(withoutSecret(wanted), withoutSecret(had))) return;
@@ -60,13 +58,11 @@ function keepWebhook(spec: Record<string, unknown>, before: Record<string, unkno
   );
 }
 
-const withoutSecret = (webhook: GuardrailWebhook | undefined) => webhook && { ...webhook, secret: "" };
+const withoutSecret = (webhook: Webhook | undefined) => webhook && { ...webhook, secret: "" };
 
-const webhookOf = ({ guardrails }: Record<string, unknown>): GuardrailWebhook | undefined =>
-  (guardrails as GuardrailRules | undefined)?.webhook;
+const webhookOf = ({ guardrails }: Model["spec"]): Webhook | undefined => guardrails?.webhook;
 
-const endpointOf = ({ runtime }: Record<string, unknown>): unknown =>
-  (runtime as { endpointName?: unknown } | undefined)?.endpointName;
+const endpointOf = ({ runtime }: Model["spec"]): string | undefined => runtime?.endpointName;
 
 /** Refuses duplicates and the model itself: each model is called once, so a repeated name would never be tried. */
 function checkOthers(names: readonly string[], path: (index: number) => string, own: unknown): void {

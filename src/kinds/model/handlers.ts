@@ -1,9 +1,9 @@
 import { notFound } from "../../contract/errors.ts";
 import { modelRequests as answerRequests } from "../../metering/model-requests.ts";
 import { modelUsage as answerUsage } from "../../metering/model-usage.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind } from "../../store/resources/resource.ts";
 import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
-import { model } from "./kind.ts";
+import { type Model, model } from "./kind.ts";
 import { modelBudget, modelRequests, modelUsage, REQUESTS_MAX, USAGE_LIMIT_MAX } from "./operations.ts";
 
 export const modelHandlers: readonly Implementation[] = [
@@ -30,7 +30,7 @@ export const modelHandlers: readonly Implementation[] = [
   implement(modelBudget, async (call, deps) => {
     const { name: workspace } = workspaceOf(call);
     const { spec } = await modelOf(call, deps);
-    const names = (spec.policies ?? []) as readonly string[];
+    const names = spec.policies ?? [];
     const scope = { workspace, kind: "policy", parent: "" };
     const policies = await Promise.all(names.map((name) => deps.store.resources.get(scope, name)));
     const { keyId, subject, subjectType } = call.caller;
@@ -40,11 +40,11 @@ export const modelHandlers: readonly Implementation[] = [
   }),
 ];
 
-async function modelOf(call: Pick<Call, "params" | "workspace" | "operation">, { store }: Platform): Promise<Resource> {
+async function modelOf(call: Pick<Call, "params" | "workspace" | "operation">, { store }: Platform): Promise<Model> {
   const name = call.params.modelName ?? "";
   const found = await store.resources.get({ workspace: workspaceOf(call).name, kind: model.name, parent: "" }, name);
   if (!found) throw notFound(`model '${name}'`);
-  return found;
+  return ofKind(model, found);
 }
 
 type Keyed = { key?: { type: string; id: string } | null };

@@ -5,10 +5,13 @@ import { modelBalance } from "../../contract/model-balance.ts";
 import { modelCache } from "../../contract/model-cache.ts";
 import { modelGuardrails } from "../../contract/model-guardrails.ts";
 import { modelPrices } from "../../contract/model-prices.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 import * as workload from "../workload/spec.ts";
 
 /** Fallback models that a request can be tried at. */
 const FALLBACKS_MAX = 8;
+
+export type Model = ResourceOf<typeof model>;
 
 export const model = defineKind({
   name: "model",

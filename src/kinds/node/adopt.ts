@@ -1,9 +1,9 @@
 /** Gives the resources that older versions made, which name no node, to the node that has them. */
-import type { Endpoint } from "../../node/dial/endpoint.ts";
 import type { Driver } from "../../node/driver.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { KINDS } from "../index.ts";
 import type { Deps } from "../port.ts";
+import type { DeployState } from "../workload/deploy-state.ts";
 
 const PAGE = 500;
 
@@ -47,12 +47,12 @@ async function contentsOf(driver: Driver): Promise<(resource: Resource) => Promi
     if (kind === "volume") return (await volumes?.observe(uid)) != null;
     if (kind === "drive") return (await drives?.bytes(uid)) != null;
     if (kind === "snapshot" || kind === "volumesnapshot") return taken.has(name);
-    const { copies = [] } = state as { copies?: { uid: string }[] };
+    const { copies = [] }: DeployState = state;
     return [uid, parent, ...copies.map((copy) => copy.uid)].some((one) => workloads.has(one));
   };
 }
 
 function namesMachine({ spec, state }: Resource, machineName: string): boolean {
-  const { instances = [] } = state as { instances?: { endpoint?: Endpoint }[] };
+  const { instances = [] }: DeployState = state;
   return [spec.infrastructureId, ...instances.map(({ endpoint }) => endpoint?.node)].includes(machineName);
 }

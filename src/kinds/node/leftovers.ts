@@ -4,6 +4,7 @@
  */
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps, Platform } from "../port.ts";
+import type { DeployState } from "../workload/deploy-state.ts";
 
 /** A node that has not come back by then never does. */
 const KEPT_MS = 10 * 365 * 24 * 60 * 60 * 1000;
@@ -21,8 +22,8 @@ const GRACE_MS = 5_000;
 
 const prefixOf = (node: string): string => `leftover/${node}/`;
 
-export const workloadsOf = ({ uid, state }: Resource): string[] => {
-  const { copies = [], instances = [] } = state as { copies?: { uid: string }[]; instances?: { uid: string }[] };
+export const workloadsOf = ({ uid, state }: { uid: string; state: DeployState }): string[] => {
+  const { copies = [], instances = [] } = state;
   return [...new Set([uid, ...copies.map((copy) => copy.uid), ...instances.map((instance) => instance.uid)])];
 };
 

@@ -4,6 +4,7 @@
  */
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
+import type { Away } from "./away.ts";
 import { workloadsOf } from "./leftovers.ts";
 import { MOVING_KINDS, move } from "./move.ts";
 
@@ -11,13 +12,7 @@ const PAGE = 500;
 /** A workload in one of these states is not missed. */
 const AT_REST = new Set(["DEACTIVATED", "FAILED", "TERMINATED"]);
 
-/** In the state of a workload that waits for its node. */
-interface Away {
-  /** The status to go on with. */
-  status: string | null;
-}
-
-const awayOf = ({ state }: Resource): Away | undefined => state.away as Away | undefined;
+const awayOf = ({ state }: { state: { away?: Away } }): Away | undefined => state.away;
 
 export async function settleLostNodes(deps: Deps, signal: AbortSignal): Promise<void> {
   const { nodes, store } = deps;

@@ -1,9 +1,9 @@
 import { invalidField, notFound } from "../../contract/errors.ts";
-import type { NetworkRules } from "../../lib/network/egress/outbound-policy.ts";
+import { ofKind } from "../../store/resources/resource.ts";
 import { type Behaviour, implement, workspaceOf } from "../port.ts";
 import { idleRules } from "../workload/idle-rules.ts";
 import { requireNetworkRules } from "../workload/network.ts";
-import { appliesTo, policy } from "./kind.ts";
+import { appliesTo, type Policy, policy } from "./kind.ts";
 import { policyUsages } from "./operations.ts";
 
 /** Kinds that policies apply to, keyed by their plural. */
@@ -33,28 +33,28 @@ interface Gathered {
 }
 
 /** Policies of these types hold for every workload of the workspace, whether a workload names them or not. */
-const isForAll = ({ type }: Record<string, unknown>): boolean => type === "network" || type === "isolation";
+const isForAll = ({ type }: Policy["spec"]): boolean => type === "network" || type === "isolation";
 
 /** Whether such a policy holds for workloads of this kind. Nothing of a model runs here. */
-const holdsFor = (spec: Record<string, unknown>, kind: string): boolean => kind !== "model" && appliesTo(spec, kind);
+const holdsFor = (spec: Policy["spec"], kind: string): boolean => kind !== "model" && appliesTo(spec, kind);
 
 /** Resources of each kind that `usages` names; `usage` of the policy counts all of them. */
 const USAGES_MAX = 1000;
 
 const sumOf = (counts: Record<string, number>): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
 
-export const policyBehaviour: Behaviour = {
+export const policyBehaviour: Behaviour<Policy, Gathered> = {
   kind: policy,
   prepare({ spec }, { call }) {
-    const member = CONTENT_OF[spec.type as keyof typeof CONTENT_OF];
+    const member = CONTENT_OF[spec.type];
     const content = spec[member];
     if (!content || (Array.isArray(content) && content.length === 0))
       throw invalidField(`spec.${member}`, `is needed by a policy of type ${spec.type}`);
     if (!spec.network) return;
-    requireNetworkRules(spec.network as NetworkRules);
-    for (const text of idleRules(spec.network as NetworkRules)) call.warn(text);
+    requireNetworkRules(spec.network);
+    for (const text of idleRules(spec.network)) call.warn(text);
   },
-  async gather(resources, { deps: { store } }): Promise<Gathered> {
+  async gather(resources, { deps: { store } }) {
     const names = resources.map(({ name }) => name);
     const workspace = resources[0]?.workspace ?? "";
     const naming = await store.links.countsOf(workspace, policy.name, names);
@@ -62,7 +62,7 @@ export const policyBehaviour: Behaviour = {
     return { naming, all };
   },
   present(wire, { name, spec }, { gathered }) {
-    const { naming, all } = gathered as Gathered;
+    const { naming, all } = gathered;
     const countOf = (kind: string): number =>
       all && isForAll(spec)
         ? Number(holdsFor(spec, kind)) * sumOf(all.get(kind) ?? {})
@@ -75,11 +75,12 @@ export const policyBehaviour: Behaviour = {
       const name = call.params[policy.param] ?? "";
       const found = await store.resources.get({ workspace, kind: policy.name, parent: "" }, name);
       if (!found) throw notFound(`policy '${name}'`);
+      const { spec } = ofKind(policy, found);
       const naming = (await store.links.usersOf(workspace, policy.name, [name])).get(name) ?? [];
       const of = async (kind: string) => {
-        const users = !isForAll(found.spec)
+        const users = !isForAll(spec)
           ? naming.filter((user) => user.kind === kind).slice(0, USAGES_MAX)
-          : holdsFor(found.spec, kind)
+          : holdsFor(spec, kind)
             ? await store.resources.listNested(workspace, kind, USAGES_MAX)
             : [];
         return users.map((user) => ({ name: user.name, workspace, type: kind }));

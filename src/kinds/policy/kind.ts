@@ -1,6 +1,7 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 import { isolation } from "../workload/isolation-spec.ts";
 import { domainLists, networkRules } from "../workload/network-spec.ts";
 
@@ -16,6 +17,8 @@ const usage = z.looseObject({
   models: z.int(),
   sandboxes: z.int(),
 });
+
+export type Policy = ResourceOf<typeof policy>;
 
 export const policy = defineKind({
   name: "policy",
@@ -71,6 +74,6 @@ export const policy = defineKind({
 });
 
 /** Whether a policy for every workload of its workspace applies to those of this kind. */
-export function appliesTo({ resourceTypes }: Record<string, unknown>, kind: string): boolean {
-  return !Array.isArray(resourceTypes) || resourceTypes.length === 0 || resourceTypes.includes(kind);
+export function appliesTo({ resourceTypes = [] }: Policy["spec"], kind: string): boolean {
+  return resourceTypes.length === 0 || resourceTypes.some((each) => each === kind);
 }

@@ -1,19 +1,19 @@
 import { notFound } from "../../contract/errors.ts";
-import { isExpiredToken, type MadeBy, previewTokenSlot } from "../../contract/preview-tokens.ts";
+import { isExpiredToken, previewTokenSlot } from "../../contract/preview-tokens.ts";
 import { randomSecret } from "../../lib/ids.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import { endWithin } from "../handing-on.ts";
 import { checkedDateMs } from "../lifetime.ts";
 import { locate } from "../place.ts";
 import { type Behaviour, implement } from "../port.ts";
-import { previewToken } from "./kind.ts";
+import { type PreviewToken, previewToken } from "./kind.ts";
 import { previewTokenDelete } from "./operations.ts";
 
-export const previewTokenBehaviour: Behaviour = {
+export const previewTokenBehaviour: Behaviour<PreviewToken> = {
   kind: previewToken,
   prepare({ spec }, { call: { caller }, state }) {
     if (spec.expiresAt === "") delete spec.expiresAt;
-    const asked = spec.expiresAt === undefined ? null : checkedDateMs("spec.expiresAt", spec.expiresAt as string);
+    const asked = spec.expiresAt === undefined ? null : checkedDateMs("spec.expiresAt", spec.expiresAt);
     const end = endWithin("spec.expiresAt", asked, caller);
     if (asked === null && end !== null) spec.expiresAt = toIso(end);
     spec.token = randomSecret();
@@ -21,9 +21,9 @@ export const previewTokenBehaviour: Behaviour = {
       subject: caller.subject,
       subjectType: caller.subjectType,
       right: caller.right,
-    } satisfies MadeBy;
+    };
   },
-  slot: ({ spec }) => previewTokenSlot(spec.token as string),
+  slot: ({ spec }) => previewTokenSlot(spec.token ?? ""),
   present(wire, resource, { deps, parents: [container, preview] }) {
     Object.assign(wire.metadata, {
       previewName: preview?.name,

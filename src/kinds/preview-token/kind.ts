@@ -1,9 +1,13 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
+import type { MadeBy } from "../../contract/preview-tokens.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 import { preview } from "../preview/kind.ts";
 
 /** Tokens of one preview. Clients make one per session; more indicate a leak. */
 const TOKENS_MAX = 1000;
+
+export type PreviewToken = ResourceOf<typeof previewToken>;
 
 export const previewToken = defineKind({
   name: "previewtoken",
@@ -27,6 +31,7 @@ export const previewToken = defineKind({
     token: z.string().optional().describe("Made by the platform."),
     expired: z.boolean().optional(),
   }),
+  recorded: z.custom<{ madeBy?: MadeBy }>(),
   specOptional: true,
   readOnlySpec: ["token", "expired"],
   secrets: ["spec.token"],

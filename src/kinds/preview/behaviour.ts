@@ -3,30 +3,19 @@ import { invalidField } from "../../contract/errors.ts";
 import { hostLabelOf } from "../../contract/held-words.ts";
 import { CLAIMS, type Link } from "../../contract/references.ts";
 import type { Transaction } from "../../store/database/database.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind } from "../../store/resources/resource.ts";
 import { hostClaim, requireVerifiedDomain } from "../host.ts";
 import { checkedDurationMs, checkedFutureMs } from "../lifetime.ts";
 import { type Behaviour, type Call, type Platform, workspaceOf } from "../port.ts";
+import { sandbox } from "../sandbox/kind.ts";
 import { holdWord, prefixLabel } from "./held-word.ts";
-import { preview } from "./kind.ts";
+import { type Preview, preview } from "./kind.ts";
 
 const DNS_LABEL_MAX = 63;
 
-interface PreviewSpec {
-  port: number;
-  public?: boolean;
-  prefixUrl?: string;
-  customDomain?: string;
-  expires?: string;
-  ttl?: string;
-  url?: string;
-  region?: unknown;
-}
-
-export const previewBehaviour: Behaviour = {
+export const previewBehaviour: Behaviour<Preview> = {
   kind: preview,
-  async prepare(input, { call, current, deps }) {
-    const spec = input.spec as unknown as PreviewSpec;
+  async prepare({ spec }, { call, current, deps }) {
     for (const key of ["prefixUrl", "customDomain", "expires", "ttl"] as const) if (spec[key] === "") delete spec[key];
     spec.public ??= false;
     if (spec.ttl !== undefined) checkedDurationMs("spec.ttl", spec.ttl);
@@ -42,8 +31,7 @@ export const previewBehaviour: Behaviour = {
         `is too long: with the workspace's name it must fit ${DNS_LABEL_MAX} characters`,
       );
   },
-  claims(input, call) {
-    const { prefixUrl, customDomain } = input.spec as unknown as PreviewSpec;
+  claims({ spec: { prefixUrl, customDomain } }, call) {
     if (customDomain) return [hostClaim("spec.customDomain", hostOf(customDomain, prefixUrl))];
     if (!prefixUrl) return [];
     // A prefix is unique within its workspace; the resulting host name is chosen when the preview is written.
@@ -54,18 +42,16 @@ export const previewBehaviour: Behaviour = {
     if (call.query.force === true) await takeOver(tx, links, call, deps);
   },
   onWrite: holdWord,
-  present(wire, resource, { deps, parents }) {
-    const [container] = parents;
-    Object.assign(wire.metadata, { resourceName: container?.name, resourceType: container?.kind });
-    const spec = wire.spec as unknown as PreviewSpec;
-    spec.region = container?.spec.region;
+  present({ metadata, spec }, resource, { deps, parents: [container] }) {
+    Object.assign(metadata, { resourceName: container?.name, resourceType: container?.kind });
+    spec.region = container && ofKind(sandbox, container).spec.region;
     spec.url = urlOf(spec, resource, deps);
   },
 };
 
 const hostOf = (domain: string, prefix: string | undefined): string => (prefix ? `${prefix}.${domain}` : domain);
 
-function urlOf({ customDomain, prefixUrl }: PreviewSpec, resource: Resource, { settings }: Platform): string {
+function urlOf({ customDomain, prefixUrl }: Preview["spec"], resource: Preview, { settings }: Platform): string {
   if (customDomain) return hostUrl(settings.publicUrl, hostOf(customDomain, prefixUrl));
   return previewUrl(
     { publicUrl: settings.publicUrl, domain: settings.domain ?? undefined },

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 import { endOf } from "../lifetime.ts";
 import { sandbox } from "../sandbox/kind.ts";
 
@@ -18,6 +19,8 @@ const headers = z
       .regex(/^[^\u0000-\u0008\u000a-\u001f\u007f]*$/, "must not contain control characters"),
   )
   .refine((map) => Object.keys(map).length <= HEADERS_MAX, `must not have more than ${HEADERS_MAX} entries`);
+
+export type Preview = ResourceOf<typeof preview>;
 
 export const preview = defineKind({
   name: "preview",

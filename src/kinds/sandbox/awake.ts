@@ -1,10 +1,10 @@
 /** Wakes a sandbox for a request that the platform itself makes. */
 
-import type { InstancesState } from "../../contract/instance.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { Endpoint } from "../../node/dial/endpoint.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import type { Platform } from "../port.ts";
+import { type Sandbox, sandbox as sandboxKind } from "./kind.ts";
 
 /** How long to wait for a sandbox to wake before it counts as unreachable. */
 const WAKE_MS = 30 * SECOND_MS;
@@ -17,8 +17,7 @@ export async function awake(
   stop?: AbortSignal,
 ): Promise<Endpoint> {
   const running = (sandbox: Resource | null): Endpoint | undefined =>
-    (sandbox?.state as InstancesState<Endpoint> | undefined)?.instances?.find(({ phase }) => phase === "running")
-      ?.endpoint;
+    sandbox ? runningEndpoint(ofKind(sandboxKind, sandbox)) : undefined;
   await store.resources.update(workspace, uid, (current) =>
     running(current) ? null : { state: { ...current.state, wantedAt: clock.now() } },
   );
@@ -33,6 +32,9 @@ export async function awake(
     sandbox ? `The sandbox is ${sandbox.status}.` : `The sandbox was not awake within ${WAKE_MS / SECOND_MS} seconds.`,
   );
 }
+
+const runningEndpoint = ({ state }: Sandbox): Endpoint | undefined =>
+  state.instances?.find(({ phase }) => phase === "running")?.endpoint;
 
 const isComing = (sandbox: Resource | null): boolean =>
   sandbox !== null && sandbox.deletedAt === null && !["FAILED", "DEACTIVATED"].includes(sandbox.status ?? "");

@@ -4,9 +4,8 @@ import { toIso } from "../../lib/time/clock.ts";
 import { need } from "../../node/capabilities/need.ts";
 import { PullRefused } from "../../registry/problem.ts";
 import type { Transaction } from "../../store/database/database.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import { requireOwnGrants } from "../drive/grants.ts";
-import type { PullPolicy } from "../image/images.ts";
 import { PULLING, requireUsable } from "../image/pull.ts";
 import { resolveReference, supportedImages } from "../image/resolve.ts";
 import { requirePlacement } from "../policy/placement.ts";
@@ -20,6 +19,7 @@ import {
   workspaceOf,
 } from "../port.ts";
 import { isHere, isSameRegion } from "../region.ts";
+import { volume as volumeKind } from "../volume/kind.ts";
 import { prepareWorkload } from "../workload/behaviour.ts";
 import { requireCpus } from "../workload/limits.ts";
 import { requireNetwork } from "../workload/network-place.ts";
@@ -27,11 +27,12 @@ import { hasRoutes } from "../workload/trust.ts";
 import { sandboxUploads } from "./build.ts";
 import { expiryOf, prepareExpiry } from "./expiry.ts";
 import { explainSandboxFailure } from "./failure.ts";
-import { forkOf } from "./fork-origin.ts";
 import { requireHibernation } from "./hibernation.ts";
 import { prepareAccess } from "./kept.ts";
-import { sandbox } from "./kind.ts";
+import { type Sandbox, sandbox } from "./kind.ts";
 import { sandboxReconciler } from "./reconcile.ts";
+
+type Runtime = NonNullable<Sandbox["spec"]["runtime"]>;
 
 const MEMORY_DEFAULT_MB = 4096;
 const IMAGE_DEFAULT = "base-image:latest";
@@ -75,7 +76,7 @@ const startFailure = ({ name, status, events }: Resource): PlatformError | null 
       )
     : null;
 
-export const sandboxBehaviour: Behaviour = {
+export const sandboxBehaviour: Behaviour<Sandbox> = {
   kind: sandbox,
   async prepare(input, context) {
     if (context.call.query.upload === true) await need(context.deps.here.driver, "building");
@@ -86,12 +87,13 @@ export const sandboxBehaviour: Behaviour = {
     prepareAccess(input, context);
     const { current, deps } = context;
     const { spec } = input;
-    const runtime = spec.runtime as Record<string, unknown>;
+    const { runtime = {} } = spec;
+    spec.runtime = runtime;
     runtime.image ??= `${deps.settings.brand}/${IMAGE_DEFAULT}`;
     requireCpus("spec.runtime.cpus", runtime.cpus, deps.nodes.list());
     await requireImage(runtime, context);
     // Kernel options are fixed when the sandbox starts; later changes are ignored.
-    const before = (current?.spec.runtime as Record<string, unknown> | undefined)?.extraArgs;
+    const before = current?.spec.runtime?.extraArgs;
     if (current && before) runtime.extraArgs = before;
     else if (current) delete runtime.extraArgs;
     else spec.vpc ??= VPC_DEFAULT;
@@ -115,13 +117,13 @@ export const sandboxBehaviour: Behaviour = {
   present(wire, resource, { deps }) {
     const { state } = resource;
     // Of a sandbox whose node is away nobody knows whether it runs.
-    if (typeof state.compute === "string" && state.away === undefined) wire.state = state.compute;
-    if (typeof state.isolation === "string") wire.isolation = state.isolation;
+    if (state.compute !== undefined && state.away === undefined) wire.state = state.compute;
+    if (state.isolation !== undefined) wire.isolation = state.isolation;
     if (state.bandwidth) wire.bandwidth = state.bandwidth;
-    if (typeof state.imageSource === "string") wire.imageSource = state.imageSource;
-    const fork = forkOf(resource);
+    if (state.imageSource !== undefined) wire.imageSource = state.imageSource;
+    const { fork } = state;
     if (fork?.name !== undefined) wire.forkedFrom = { sandbox: fork.name, snapshotId: fork.snapshot };
-    const lastUsedAt = Math.max(Number(state.lastUsedAt ?? 0), deps.here.activity.lastOf(resource.uid));
+    const lastUsedAt = Math.max(state.lastUsedAt ?? 0, deps.here.activity.lastOf(resource.uid));
     if (lastUsedAt > 0) wire.lastUsedAt = toIso(lastUsedAt);
     const errors = errorsOf(resource);
     if (errors.length > 0) wire.errors = errors;
@@ -131,11 +133,11 @@ export const sandboxBehaviour: Behaviour = {
   explain: explainSandboxFailure,
 };
 
-const needsRestart = ({ spec, state }: Pick<Resource, "spec" | "state">): boolean =>
+const needsRestart = ({ spec, state }: Pick<Sandbox, "spec" | "state">): boolean =>
   hasRoutes({ spec }) && state.trusts === false;
 
 /** Routes that a running sandbox gets for the first time are told once, beside `errors`. */
-async function tellOfTrust(tx: Transaction, resource: Resource, { store }: Platform): Promise<Resource> {
+async function tellOfTrust(tx: Transaction, resource: Sandbox, { store }: Platform): Promise<Resource> {
   const type = "routes-need-a-restart";
   if (!needsRestart(resource) || resource.events.some((event) => event.type === type)) return resource;
   const event = { type, message: ROUTES_NOT_TRUSTED.message };
@@ -154,14 +156,13 @@ function errorsOf({ status, events, spec, state, uid, updatedAt }: Resource): Re
 }
 
 /** An image that is neither here nor in its registry is refused before anything is stored. */
-async function requireImage(runtime: Record<string, unknown>, { call, current, deps }: PrepareContext): Promise<void> {
-  const image = String(runtime.image);
+async function requireImage(runtime: Runtime, { call, current, deps }: PrepareContext<Sandbox>): Promise<void> {
+  const { image = "" } = runtime;
   const user = { workspace: workspaceOf(call).name, kind: sandbox.name };
   const resolved = await resolveReference(image, user, deps.here);
-  const before = (current?.spec.runtime ?? {}) as { image?: unknown };
   // A change of something else does not ask the registry.
-  if (resolved && before.image === image) return;
-  const request = { policy: runtime.imagePullPolicy as PullPolicy | undefined, dockerConfig: runtime.dockerConfig };
+  if (resolved && current?.spec.runtime?.image === image) return;
+  const request = { policy: runtime.imagePullPolicy, dockerConfig: runtime.dockerConfig };
   const failure = resolved
     ? await requireUsable(image, resolved, user, deps.here, request).catch((error: unknown) => {
         if (error instanceof PlatformError && error.status < 500) return error;
@@ -186,16 +187,20 @@ const mayReuse = ({ deletedAt, status }: Resource, call: Call): boolean =>
   call.query.createIfNotExist === true && deletedAt === null && !LEAVING.has(status ?? "");
 
 /** Volumes belong to one region: a sandbox without a region gets the volume's, and another region is refused. */
-async function settleVolumes({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
+async function settleVolumes(
+  { spec }: Input<Sandbox>,
+  { call, current, deps }: PrepareContext<Sandbox>,
+): Promise<void> {
   if (current) return;
   spec.volumes ??= [];
   const workspace = workspaceOf(call).name;
   const { settings } = deps;
-  for (const [index, { name, type }] of (spec.volumes as { name: string; type?: string }[]).entries()) {
+  for (const [index, { name, type }] of spec.volumes.entries()) {
     if (type === "ephemeral") continue;
-    const volume = await deps.store.resources.get({ workspace, kind: "volume", parent: "" }, name);
+    const found = await deps.store.resources.get({ workspace, kind: volumeKind.name, parent: "" }, name);
     // A volume that does not exist is refused when the sandbox is written.
-    if (!volume) continue;
+    if (!found) continue;
+    const volume = ofKind(volumeKind, found);
     if ((!spec.region || spec.region === "auto") && isHere(volume.spec.region, settings))
       spec.region = volume.spec.region;
     // A volume on this machine may carry a region alias that the operator has removed since.

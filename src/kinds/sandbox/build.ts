@@ -11,7 +11,8 @@ import { recordTag } from "../image/images.ts";
 import type { Deps, Uploads } from "../port.ts";
 import { PROJECT_LIMITS } from "../uploads.ts";
 import { buildRequest, hasDockerfile } from "../workload/image-bundle.ts";
-import { type SandboxBuild, stateOf } from "./plan.ts";
+import { stateOf } from "./recorded.ts";
+import type { SandboxBuild } from "./state.ts";
 
 export const sandboxUploads: Uploads = {
   awaiting: {

@@ -1,21 +1,23 @@
 /** Performs the drive mounts that drive/mounts.ts stored for one sandbox. */
 import { need } from "../../node/capabilities/need.ts";
 import type { Mount } from "../../node/workload.ts";
-import type { Resource } from "../../store/resources/resource.ts";
-import { type DriveMountIntent, linkDrives, mountsOf, withMounts } from "../drive/mounts.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
+import type { DriveMountIntent } from "../drive/mount-intent.ts";
+import { linkDrives, mountsOf, withMounts } from "../drive/mounts.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
+import { type Sandbox, sandbox as sandboxKind } from "./kind.ts";
 
 /** Characters of a driver's error message that are stored and shown to the caller. */
 const REASON_MAX = 500;
 
 /** Drives that were mounted before are mounted at the start; new mount requests are tried on the running sandbox. */
-export async function provenDriveMounts(sandbox: Resource, deps: Deps): Promise<Mount[]> {
+export async function provenDriveMounts(sandbox: Sandbox, deps: Deps): Promise<Mount[]> {
   const proven = mountsOf(sandbox).filter(({ phase }) => phase === "mounted");
   for (const { drive } of proven) await (await need(deps.driver, "drives")).create(drive);
   return proven.map(mountOf);
 }
 
-export async function applyDrives(sandbox: Resource, { deps }: ReconcileContext): Promise<void> {
+export async function applyDrives(sandbox: Sandbox, { deps }: ReconcileContext): Promise<void> {
   const wanted = mountsOf(sandbox);
   const outcomes = new Map<string, DriveMountIntent | null>();
   await unmountStrays(sandbox, wanted, deps);
@@ -24,7 +26,9 @@ export async function applyDrives(sandbox: Resource, { deps }: ReconcileContext)
   }
   await deps.store.write(async (tx) => {
     const next = await deps.store.resources.modify(tx, sandbox.workspace, sandbox.uid, (current) =>
-      current.retired ? null : withMounts(current, (all) => all.flatMap((each) => outcomeOf(each, wanted, outcomes))),
+      current.retired
+        ? null
+        : withMounts(ofKind(sandboxKind, current), (all) => all.flatMap((each) => outcomeOf(each, wanted, outcomes))),
     );
     if (next && !next.retired) await linkDrives(tx, next, deps);
   });

@@ -1,8 +1,8 @@
 /** When a sandbox expires, and which member of its spec causes that. */
 import { parseDurationMs } from "../../lib/time/duration.ts";
-import type { Resource } from "../../store/resources/resource.ts";
 import { checkedDurationMs, checkedFutureMs } from "../lifetime.ts";
 import type { Input, PrepareContext } from "../port.ts";
+import type { Sandbox } from "./kind.ts";
 
 export interface Expiry {
   atMs: number;
@@ -10,22 +10,11 @@ export interface Expiry {
   clock: string;
 }
 
-interface Policy {
-  type: "ttl-max-age" | "ttl-idle" | "date";
-  value: string;
-  action?: string;
-}
-
-interface Clocks {
-  runtime?: { ttl?: string; expires?: string };
-  lifecycle?: { expirationPolicies?: Policy[]; hibernateAfter?: string; terminatedRetention?: string };
-}
-
 /** The earliest expiry; null = the sandbox stays until it is deleted. */
-export function expiryOf({ spec, createdAt, state }: Pick<Resource, "spec" | "createdAt" | "state">): Expiry | null {
-  const { runtime, lifecycle } = spec as Clocks;
+export function expiryOf({ spec, createdAt, state }: Pick<Sandbox, "spec" | "createdAt" | "state">): Expiry | null {
+  const { runtime, lifecycle } = spec;
   // The idle period restarts when the sandbox falls asleep or wakes, not with each request in between.
-  const idleSince = typeof state.idleSince === "number" ? state.idleSince : createdAt;
+  const idleSince = state.idleSince ?? createdAt;
   const ends = [
     endAfter("spec.runtime.ttl", createdAt, runtime?.ttl),
     endAt("spec.runtime.expires", runtime?.expires),
@@ -50,15 +39,15 @@ const endAt = (clock: string, date: string | undefined): Expiry | null => {
 };
 
 /** An empty duration or date means no expiry, like an absent one. */
-export function prepareExpiry({ spec }: Input, { current, deps }: PrepareContext): void {
-  const { runtime, lifecycle } = spec as Clocks;
-  const stored = (current?.spec ?? {}) as Clocks;
+export function prepareExpiry({ spec }: Input<Sandbox>, { current, deps }: PrepareContext<Sandbox>): void {
+  const { runtime, lifecycle } = spec;
+  const stored = current?.spec;
   const now = deps.clock.now();
   if (runtime?.ttl === "") delete runtime.ttl;
   if (runtime?.expires === "") delete runtime.expires;
   if (runtime?.ttl !== undefined) checkedDurationMs("spec.runtime.ttl", runtime.ttl);
   if (runtime?.expires !== undefined)
-    checkedFutureMs("spec.runtime.expires", runtime.expires, now, stored.runtime?.expires);
+    checkedFutureMs("spec.runtime.expires", runtime.expires, now, stored?.runtime?.expires);
   if (lifecycle?.terminatedRetention !== undefined)
     checkedDurationMs("spec.lifecycle.terminatedRetention", lifecycle.terminatedRetention);
   if (lifecycle?.hibernateAfter !== undefined)
@@ -66,7 +55,7 @@ export function prepareExpiry({ spec }: Input, { current, deps }: PrepareContext
   for (const [index, policy] of (lifecycle?.expirationPolicies ?? []).entries()) {
     const path = `spec.lifecycle.expirationPolicies[${index}].value`;
     if (policy.type === "date")
-      checkedFutureMs(path, policy.value, now, stored.lifecycle?.expirationPolicies?.[index]?.value);
+      checkedFutureMs(path, policy.value, now, stored?.lifecycle?.expirationPolicies?.[index]?.value);
     else checkedDurationMs(path, policy.value);
     policy.action ??= "delete";
   }

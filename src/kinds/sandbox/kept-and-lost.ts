@@ -1,12 +1,12 @@
 /** Describes which files survive when a sandbox is started again under the same name. */
 import type { Observed } from "../../node/workload.ts";
-import type { Resource } from "../../store/resources/resource.ts";
 import { mountsOf } from "../drive/mounts.ts";
+import type { Sandbox } from "./kind.ts";
 import type { Attachment } from "./machine.ts";
 
-export function keptAndLost(sandbox: Resource): string {
-  const attachments = (sandbox.spec.volumes ?? []) as Attachment[];
-  const volumes = attachments.filter(({ type }) => type !== "ephemeral").map(at("volume"));
+export function keptAndLost(sandbox: Sandbox): string {
+  const { volumes: attached = [] } = sandbox.spec;
+  const volumes = attached.filter(({ type }) => type !== "ephemeral").map(at("volume"));
   const drives = mountsOf(sandbox).map(({ driveName, mountPath }) => at("drive")({ name: driveName, mountPath }));
   const kept = [...volumes, ...drives];
   const lost = "every process, and every file that was changed elsewhere: those are again the files of the image";

@@ -1,10 +1,12 @@
 /** Restricts a sandbox to the roles that an admin chose; contract/kept-access.ts explains why. */
 import { PlatformError } from "../../contract/errors.ts";
 import { keptOf, mayEnter } from "../../contract/kept-access.ts";
+import type { Role } from "../../contract/operation.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Call, Input, PrepareContext } from "../port.ts";
+import type { Sandbox } from "./kind.ts";
 
 export function requireEntry(resource: Resource, { role }: Pick<Call, "role">): void {
   if (mayEnter(keptOf(resource), role)) return;
@@ -15,7 +17,7 @@ export function requireEntry(resource: Resource, { role }: Pick<Call, "role">): 
 }
 
 /** Only an admin chooses the roles. The platform records since when they apply. */
-export function prepareAccess({ spec }: Input, { call, current, deps }: PrepareContext): void {
+export function prepareAccess({ spec }: Input<Sandbox>, { call, current, deps }: PrepareContext<Sandbox>): void {
   const wanted = rolesOf(spec);
   if (canonicalJson(wanted) === canonicalJson(rolesOf(current?.spec ?? {}))) {
     if (current?.spec.access === undefined) delete spec.access;
@@ -28,7 +30,7 @@ export function prepareAccess({ spec }: Input, { call, current, deps }: PrepareC
   else spec.access = { roles: wanted, since: toIso(deps.clock.now()) };
 }
 
-function rolesOf({ access }: Record<string, unknown>): string[] | null {
-  const { roles } = (access ?? {}) as { roles?: string[] };
+function rolesOf({ access }: Sandbox["spec"]): Role[] | null {
+  const roles = access?.roles;
   return roles === undefined ? null : [...new Set(roles)].sort();
 }

@@ -1,8 +1,10 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 import { CPUS_MAX, CPUS_MIN } from "../workload/limits.ts";
 import * as workload from "../workload/spec.ts";
+import type { SandboxState } from "./state.ts";
 
 /** Longest termination grace period in seconds. */
 const GRACE_MAX_SECONDS = 3600;
@@ -68,6 +70,8 @@ const access = z.looseObject({
   since: z.string().max(64).optional().describe("Set by the platform: previews and tokens from before open nothing."),
 });
 
+export type Sandbox = ResourceOf<typeof sandbox>;
+
 export const sandbox = defineKind({
   name: "sandbox",
   plural: "sandboxes",
@@ -98,6 +102,7 @@ export const sandbox = defineKind({
     access: access.optional().describe("Set by admins. Absent: every member of the workspace may enter."),
     network: network.optional(),
   }),
+  recorded: z.custom<SandboxState>(),
   specOptional: true,
   extra: {
     state: z.enum(["RUNNING", "STANDBY"]).optional(),

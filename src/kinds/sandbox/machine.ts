@@ -5,10 +5,10 @@ import { plainPath } from "../../contract/mount-path.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
 import { need } from "../../node/capabilities/need.ts";
 import type { Mount, WorkloadSpec } from "../../node/workload.ts";
-import type { Resource } from "../../store/resources/resource.ts";
-import type { PullPolicy } from "../image/images.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import { type ImageRequest, type StartImage, startImage } from "../image/pull.ts";
 import type { Deps } from "../port.ts";
+import { volume as volumeKind } from "../volume/kind.ts";
 import { makeStorage } from "../volume/storage.ts";
 import { limitsFor } from "../workload/limits.ts";
 import { logTag } from "../workload/log-tag.ts";
@@ -16,30 +16,14 @@ import { platformEnv } from "../workload/platform-env.ts";
 import { trustOf } from "../workload/trust.ts";
 import { provenDriveMounts } from "./drives.ts";
 import { originSnapshot } from "./fork-origin.ts";
-import { sandbox as sandboxKind } from "./kind.ts";
-
-interface Runtime {
-  image: string;
-  imagePullPolicy?: PullPolicy;
-  dockerConfig?: unknown;
-  memory: number;
-  cpus?: number;
-  storageMb?: number;
-  envs?: { name: string; value?: string }[];
-  ports?: { target: number }[];
-}
+import { type Sandbox, sandbox as sandboxKind } from "./kind.ts";
+import { startOf } from "./start.ts";
 
 interface WorkspaceRuntime {
   sandbox?: { disableProcessLogging?: boolean };
 }
 
-export interface Attachment {
-  name: string;
-  mountPath: string;
-  readOnly?: boolean;
-  type?: "persistent" | "ephemeral";
-  sizeMb?: number;
-}
+export type Attachment = NonNullable<Sandbox["spec"]["volumes"]>[number];
 
 interface SandboxMachine {
   spec: WorkloadSpec;
@@ -47,10 +31,10 @@ interface SandboxMachine {
 }
 
 /** `pull`: how an image that is not on this machine is fetched. */
-export async function sandboxMachine(sandbox: Resource, deps: Deps, pull: ImageRequest): Promise<SandboxMachine> {
+export async function sandboxMachine(sandbox: Sandbox, deps: Deps, pull: ImageRequest): Promise<SandboxMachine> {
   const spec = structuredClone(sandbox.spec);
   restoreSecrets({ spec }, sandboxKind.secrets, deps.store.resources.secretsOf(sandbox));
-  const { memory, cpus, storageMb, envs = [], ports: [port] = [], ...runs } = spec.runtime as Runtime;
+  const { memory, cpus, storageMb, envs = [], ports: [port] = [], ...runs } = startOf({ spec });
   const { image: reference, imagePullPolicy: policy, dockerConfig } = runs;
   const image = await startImage(reference, sandbox, deps, { ...pull, policy, dockerConfig });
   const snapshot = await originSnapshot(sandbox, deps);
@@ -73,7 +57,7 @@ export async function sandboxMachine(sandbox: Resource, deps: Deps, pull: ImageR
     limits: limitsFor(memory, cpus),
     ...(storageMb === undefined ? {} : { storageMb }),
     mounts: [
-      ...(await volumeMounts(sandbox, (spec.volumes ?? []) as Attachment[], deps)),
+      ...(await volumeMounts(sandbox, spec.volumes ?? [], deps)),
       ...(await provenDriveMounts(sandbox, deps)),
       ...trust.mounts,
     ],
@@ -102,8 +86,8 @@ const SCRATCH_DEFAULT_MB = 1024;
 export const scratchId = ({ uid }: Resource, index: number): string => `${uid}-scratch-${index}`;
 
 async function persistentVolume(workspace: string, name: string, deps: Deps): Promise<string> {
-  const volume = await deps.store.resources.get({ workspace, kind: "volume", parent: "" }, name);
+  const volume = await deps.store.resources.get({ workspace, kind: volumeKind.name, parent: "" }, name);
   if (!volume || volume.deletedAt !== null) throw new PlatformError("not_found", `Volume '${name}' does not exist.`);
-  await makeStorage(volume, deps);
+  await makeStorage(ofKind(volumeKind, volume), deps);
   return volume.uid;
 }

@@ -6,7 +6,7 @@ import { implement } from "../port.ts";
 import { settled } from "../snapshot/settled.ts";
 import { sandbox } from "./kind.ts";
 import { sandboxPause } from "./operations.ts";
-import { stateOf } from "./plan.ts";
+import { stateOf } from "./recorded.ts";
 
 export const pause = implement(sandboxPause, async (call, deps) => {
   const { resource } = await find(sandbox, call, deps);

@@ -4,72 +4,18 @@
  */
 
 import { createHash } from "node:crypto";
-import type { PlatformError } from "../../contract/errors.ts";
-import type { Instance, InstancesState } from "../../contract/instance.ts";
+import type { Instance } from "../../contract/instance.ts";
 import type { SandboxActivity } from "../../contract/sandbox-wire.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
 import type { Endpoint } from "../../node/dial/endpoint.ts";
 import type { Observed } from "../../node/workload.ts";
-import type { Resource } from "../../store/resources/resource.ts";
-import { type DriveMountIntent, mountsOf } from "../drive/mounts.ts";
+import type { DriveMountIntent } from "../drive/mount-intent.ts";
+import { mountsOf } from "../drive/mounts.ts";
 import type { Plan } from "../port.ts";
-import type { UploadTicket } from "../uploads.ts";
 import { expiryOf } from "./expiry.ts";
 import { hibernatesInMs } from "./hibernation.ts";
 import { keptAndLost, restartedAfter } from "./kept-and-lost.ts";
-
-export interface SandboxState extends InstancesState<Endpoint> {
-  /** Fingerprint of the running sandbox; when the spec's fingerprint differs, the sandbox is created again. */
-  deployed?: string;
-  /** When the sandbox last fell asleep, woke up or started. */
-  idleSince?: number;
-  compute?: "RUNNING" | "STANDBY";
-  /** When its memory could last not be written to disk. */
-  hibernateTriedAt?: number;
-  /** When a client last asked for the sandbox to sleep at once. */
-  pausedAt?: number;
-  lastUsedAt?: number;
-  isolation?: string;
-  /** What runs, for an image of a registry: `docker.io/library/python:3.12@sha256:…`. */
-  imageSource?: string | undefined;
-  /** Limits of the spec that this machine cannot enforce. */
-  unheld?: string[];
-  /** Whether programs in the sandbox trust the authority of the workspace, which routes need. */
-  trusts?: boolean;
-  driveMounts?: DriveMountIntent[];
-  /** An archive with a Dockerfile is awaited. */
-  upload?: UploadTicket | undefined;
-  /** New limits that a client asked for and the machine does not hold yet. */
-  resize?: ResizeIntent | undefined;
-  /** How the last resize ended, for the client that waits for it. */
-  resizeOutcome?: ResizeOutcome | undefined;
-  /** Since when the running sandbox has this memory: usage is counted by it from then on. Absent: since its start. */
-  resized?: { atMs: number; memory: number } | undefined;
-  /** The image is built. */
-  build?: SandboxBuild | undefined;
-}
-
-/** The members of `spec.runtime` that a resize changes. */
-export interface Size {
-  memory: number;
-  cpus?: number;
-}
-
-export interface ResizeIntent {
-  id: string;
-  /** As they were when the client asked. */
-  from: Size;
-  to: Size;
-}
-
-/** `code` and `message` when it was refused. */
-export type ResizeOutcome = { id: string } & Partial<Pick<PlatformError, "code" | "message">>;
-
-export interface SandboxBuild {
-  /** Digest of the archive. */
-  source: string;
-  revision: string;
-}
+import type { Sandbox } from "./kind.ts";
 
 export interface SandboxObserved {
   workload: Observed | null;
@@ -105,14 +51,12 @@ export type SandboxStep =
   | { do: "retire" }
   | { do: "record" };
 
-export const stateOf = (sandbox: Resource): SandboxState => sandbox.state as SandboxState;
-
 /**
  * A change of image, memory, processors, storage, isolation, variables, volumes or ports creates the sandbox again; other
  * changes apply in place. The ports are the last part, `2:{sandbox}:{ports}`, which older versions did not record.
  */
-export function fingerprint({ spec }: Pick<Resource, "spec">, secrets: Record<string, string>): string {
-  const { image, memory, cpus, storageMb, envs, isolation, ports } = (spec.runtime ?? {}) as Record<string, unknown>;
+export function fingerprint({ spec }: Pick<Sandbox, "spec">, secrets: Record<string, string>): string {
+  const { image, memory, cpus, storageMb, envs, isolation, ports } = spec.runtime ?? {};
   const hidden = Object.entries(secrets).filter(([path]) => path.startsWith("/spec/runtime/"));
   // Without storage, isolation and processors the text is as before there was any.
   const storage = storageMb === undefined ? [] : [storageMb];
@@ -141,13 +85,13 @@ const formulaOf = (made: string): string => /^(\d+):/.exec(made)?.[1] ?? "1";
  * Whether the sandbox must be created again. Fingerprints of different algorithms cannot be compared; such a sandbox is
  * created again only when its spec has changed.
  */
-function isAnother({ generation, observedGeneration, state }: Resource, wanted: string): boolean {
-  const { deployed = "" } = state as SandboxState;
+function isAnother({ generation, observedGeneration, state }: Sandbox, wanted: string): boolean {
+  const { deployed = "" } = state;
   if (isDeployedAs(deployed, wanted)) return false;
   return formulaOf(deployed) === formulaOf(wanted) || observedGeneration !== generation;
 }
 
-export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs: number): Plan<SandboxStep> {
+export function planSandbox(sandbox: Sandbox, observed: SandboxObserved, nowMs: number): Plan<SandboxStep> {
   const { workload } = observed;
   if (sandbox.deletedAt !== null)
     return { steps: workload ? [{ do: "destroy" }, { do: "retire" }] : [{ do: "retire" }] };
@@ -163,7 +107,7 @@ export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs:
       ...again(expiresInMs, false),
     };
   }
-  const { upload, build } = stateOf(sandbox);
+  const { upload, build } = sandbox.state;
   if (build) return observed.builds ? { steps: [], againMs: BUILD_LOOK_MS } : { steps: [{ do: "build" }] };
   if (upload) return upload.expiresAt > nowMs ? again(upload.expiresAt - nowMs) : { steps: [{ do: "late" }] };
   // A failed sandbox stays failed until its spec changes.
@@ -191,13 +135,13 @@ export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs:
 }
 
 function alive(
-  sandbox: Resource,
+  sandbox: Sandbox,
   observed: SandboxObserved,
   workload: Observed,
   nowMs: number,
   expiresInMs: number | undefined,
 ): Plan<SandboxStep> {
-  const state = stateOf(sandbox);
+  const state = sandbox.state;
   if (state.resize) return { steps: [{ do: "resize" }] };
   if (workload.state === "frozen") {
     if ((state.wantedAt ?? 0) > (state.idleSince ?? 0)) return { steps: [{ do: "thaw" }] };
@@ -217,8 +161,8 @@ function alive(
 }
 
 /** Whether a client's wish for sleep is newer than everything that woke the sandbox. */
-export function isPaused(sandbox: Resource): boolean {
-  const { pausedAt = 0, wantedAt = 0, idleSince = 0 } = stateOf(sandbox);
+export function isPaused(sandbox: Sandbox): boolean {
+  const { pausedAt = 0, wantedAt = 0, idleSince = 0 } = sandbox.state;
   return pausedAt > wantedAt && pausedAt > idleSince;
 }
 
@@ -227,8 +171,8 @@ const restMs = (sleepsInMs: number, expiresInMs = Number.POSITIVE_INFINITY): num
   Math.min(Math.max(sleepsInMs, LOOK_AGAIN_MIN_MS), expiresInMs);
 
 /** When the sandbox was last used. */
-export function quietSince(sandbox: Resource, lastRequestMs: number): number {
-  const { idleSince = 0, wantedAt = 0 } = stateOf(sandbox);
+export function quietSince(sandbox: Sandbox, lastRequestMs: number): number {
+  const { idleSince = 0, wantedAt = 0 } = sandbox.state;
   return Math.max(lastRequestMs, idleSince, wantedAt);
 }
 
@@ -253,8 +197,8 @@ function mayStandBy({ freezes, openRequests, inside }: SandboxObserved): boolean
   return inside.keepAlive === 0 && inside.awake === 0 && inside.terminalClients === 0 && inside.portConnections === 0;
 }
 
-function isRecorded(sandbox: Resource, workload: Observed, wanted: string): boolean {
-  const { instances: [instance] = [], deployed } = stateOf(sandbox);
+function isRecorded(sandbox: Sandbox, workload: Observed, wanted: string): boolean {
+  const { instances: [instance] = [], deployed } = sandbox.state;
   return (
     deployed === wanted &&
     sandbox.status === "DEPLOYED" &&

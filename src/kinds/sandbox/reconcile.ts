@@ -3,14 +3,14 @@ import { PlatformError } from "../../contract/errors.ts";
 import { need } from "../../node/capabilities/need.ts";
 import { type DestroyOptions, unheldLimits } from "../../node/driver.ts";
 import type { Observed } from "../../node/workload.ts";
-import type { Resource } from "../../store/resources/resource.ts";
 import { eventTeller, pullingEvent } from "../image/pull.ts";
-import { defineReconciler, type Platform, type ReconcileContext } from "../port.ts";
+import type { Platform, ReconcileContext, Reconciler } from "../port.ts";
 import { sandboxActivity } from "./activity.ts";
 import { beginSandboxBuild, buildIdOf, failBuild } from "./build.ts";
 import { applyDrives } from "./drives.ts";
 import { OTHER_BASE } from "./kept-and-lost.ts";
-import { type Attachment, sandboxMachine, scratchId } from "./machine.ts";
+import type { Sandbox } from "./kind.ts";
+import { sandboxMachine, scratchId } from "./machine.ts";
 import {
   fingerprint,
   instanceOf,
@@ -18,13 +18,12 @@ import {
   planSandbox,
   quietSince,
   type SandboxObserved,
-  type SandboxState,
   type SandboxStep,
-  stateOf,
 } from "./plan.ts";
 import { applyResize, dropResize } from "./resize-step.ts";
+import type { SandboxState } from "./state.ts";
 
-export const sandboxReconciler = defineReconciler<SandboxObserved, SandboxStep>({
+export const sandboxReconciler: Reconciler<SandboxObserved, SandboxStep, Sandbox> = {
   async observe(sandbox, { deps }) {
     const workload = await deps.driver.observe(sandbox.uid);
     const openRequests = deps.activity.openOf(sandbox.uid);
@@ -49,9 +48,9 @@ export const sandboxReconciler = defineReconciler<SandboxObserved, SandboxStep>(
   },
   plan: planSandbox,
   act: (step, sandbox, context) => ACTS[step.do](sandbox, context, "why" in step ? step.why : ""),
-});
+};
 
-type Act = (sandbox: Resource, context: ReconcileContext, why: string) => Promise<void>;
+type Act = (sandbox: Sandbox, context: ReconcileContext<Sandbox>, why: string) => Promise<void>;
 
 const ACTS: Record<SandboxStep["do"], Act> = {
   async build(sandbox, { deps }) {
@@ -60,7 +59,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
 
   async late(sandbox, { deps }) {
     const late = new PlatformError("bad_request", "No archive came before the upload address expired.");
-    await failBuild(sandbox, { revision: stateOf(sandbox).upload?.revision ?? "" }, late, deps);
+    await failBuild(sandbox, { revision: sandbox.state.upload?.revision ?? "" }, late, deps);
   },
 
   create: (sandbox, context, why) => start(sandbox, context, { type: "deployed", message: why }),
@@ -76,7 +75,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
   async freeze(sandbox, context) {
     const { deps, record } = context;
     const lastUsedAt = deps.activity.lastOf(sandbox.uid);
-    const { pausedAt = 0 } = isPaused(sandbox) ? stateOf(sandbox) : {};
+    const { pausedAt = 0 } = isPaused(sandbox) ? sandbox.state : {};
     const message = pausedAt > 0 ? "Put to sleep at a client's wish" : "Asleep after a time without requests";
     const workload = await (await need(deps.driver, "freezing")).freeze(sandbox.uid);
     await record((current) => ({
@@ -143,7 +142,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
     await record((current) => ({
       status: "DEACTIVATED",
       observedGeneration: sandbox.generation,
-      state: { ...stateOf(current), instances: [], compute: undefined },
+      state: { ...current.state, instances: [], compute: undefined },
       event: { type: "deactivated", message: "Switched off: spec.enabled is false." },
     }));
   },
@@ -151,7 +150,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
   async retire(sandbox, { deps }) {
     const { store, driver, activity, clock } = deps;
     const volumes = await driver.capability("volumes");
-    for (const [index, { type }] of ((sandbox.spec.volumes ?? []) as Attachment[]).entries()) {
+    for (const [index, { type }] of (sandbox.spec.volumes ?? []).entries()) {
       if (type === "ephemeral") await volumes?.destroy(scratchId(sandbox, index));
     }
     await deps.builder.cancel(buildIdOf(sandbox));
@@ -163,7 +162,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
         retire: true,
         status: "TERMINATED",
         observedGeneration: current.generation,
-        state: { ...stateOf(current), instances: [], compute: undefined, terminatedAt: clock.now() },
+        state: { ...current.state, instances: [], compute: undefined, terminatedAt: clock.now() },
         event: { type: "terminated", message: "Gone, with its files." },
       }));
     });
@@ -171,8 +170,8 @@ const ACTS: Record<SandboxStep["do"], Act> = {
 };
 
 async function start(
-  sandbox: Resource,
-  context: ReconcileContext,
+  sandbox: Sandbox,
+  context: ReconcileContext<Sandbox>,
   event: { type: string; message: string },
 ): Promise<void> {
   const { deps, signal, record } = context;
@@ -186,14 +185,13 @@ async function start(
 }
 
 async function end(
-  { uid, spec, deletedAt }: Resource,
-  { deps, record }: ReconcileContext,
+  { uid, spec, deletedAt }: Sandbox,
+  { deps, record }: ReconcileContext<Sandbox>,
   options: Pick<DestroyOptions, "keepFiles"> = {},
 ): Promise<void> {
   // Without an instance in the record, requests wait for the new machine instead of failing on the old endpoint.
   if (deletedAt === null) await record((current) => ({ state: next(current, { instances: [] }) }));
-  const graceS =
-    (spec.runtime as { terminationGracePeriodSeconds?: number } | undefined)?.terminationGracePeriodSeconds ?? 0;
+  const graceS = spec.runtime?.terminationGracePeriodSeconds ?? 0;
   await deps.driver.destroy(uid, { graceMs: graceS * 1000, ...options });
 }
 
@@ -206,14 +204,14 @@ const computeOf = (workload: Observed): Pick<SandboxState, "instances" | "comput
 const CHILDREN_MAX = 10_000;
 
 async function running(
-  sandbox: Resource,
+  sandbox: Sandbox,
   workload: Observed,
-  { deps, record }: ReconcileContext,
+  { deps, record }: ReconcileContext<Sandbox>,
   event: { type: string; message: string },
-  imageSource = stateOf(sandbox).imageSource,
+  imageSource = sandbox.state.imageSource,
 ): Promise<void> {
   const probe = await deps.driver.probe();
-  const { storageMb } = (sandbox.spec.runtime ?? {}) as { storageMb?: number };
+  const { storageMb } = sandbox.spec.runtime ?? {};
   const unheld = [...unheldLimits(probe), ...(storageMb !== undefined && probe.roots === "unsized" ? ["storage"] : [])];
   await record((current) => ({
     status: "DEPLOYED",
@@ -232,10 +230,10 @@ async function running(
   }));
 }
 
-const wantedOf = (sandbox: Resource, deps: Platform): string =>
+const wantedOf = (sandbox: Sandbox, deps: Platform): string =>
   fingerprint(sandbox, deps.store.resources.secretsOf(sandbox));
 
-const next = (current: Resource, change: Partial<SandboxState>): Record<string, unknown> => ({
-  ...stateOf(current),
+const next = (current: Sandbox, change: Partial<SandboxState>): Record<string, unknown> => ({
+  ...current.state,
   ...change,
 });

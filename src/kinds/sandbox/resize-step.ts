@@ -6,19 +6,21 @@ import { isDeepStrictEqual } from "node:util";
 import { PlatformError } from "../../contract/errors.ts";
 import { need } from "../../node/capabilities/need.ts";
 import type { Observed } from "../../node/workload.ts";
-import type { Resource } from "../../store/resources/resource.ts";
 import type { Modification } from "../../store/resources/resources.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
 import { limitsFor } from "../workload/limits.ts";
-import { fingerprint, isDeployedAs, type ResizeIntent, type Size, stateOf } from "./plan.ts";
+import type { Sandbox } from "./kind.ts";
+import { fingerprint, isDeployedAs } from "./plan.ts";
+import { startOf } from "./start.ts";
+import type { ResizeIntent, Size } from "./state.ts";
 
-export function sizeOf({ spec }: Pick<Resource, "spec">): Size {
-  const { memory, cpus } = spec.runtime as Size;
+export function sizeOf(sandbox: Pick<Sandbox, "spec">): Size {
+  const { memory, cpus } = startOf(sandbox);
   return cpus === undefined ? { memory } : { memory, cpus };
 }
 
-export async function applyResize(sandbox: Resource, { deps, record }: ReconcileContext): Promise<void> {
-  const { resize } = stateOf(sandbox);
+export async function applyResize(sandbox: Sandbox, { deps, record }: ReconcileContext<Sandbox>): Promise<void> {
+  const { resize } = sandbox.state;
   if (!resize) return;
   const resized = await changeLimits(sandbox, resize, deps);
   const atMs = deps.clock.now();
@@ -31,13 +33,13 @@ export async function applyResize(sandbox: Resource, { deps, record }: Reconcile
 }
 
 /** A sandbox that starts has the limits of its record, and a wish from before is over. */
-export async function dropResize(sandbox: Resource, { record }: ReconcileContext): Promise<void> {
-  const { resize } = stateOf(sandbox);
+export async function dropResize(sandbox: Sandbox, { record }: ReconcileContext<Sandbox>): Promise<void> {
+  const { resize } = sandbox.state;
   if (resize) await record((current) => refused(current, resize, overtaken()));
 }
 
 async function changeLimits(
-  sandbox: Resource,
+  sandbox: Sandbox,
   { from, to }: ResizeIntent,
   { driver }: Pick<Deps, "driver">,
 ): Promise<Observed | PlatformError> {
@@ -51,15 +53,15 @@ async function changeLimits(
 }
 
 function done(
-  current: Resource,
+  current: Sandbox,
   { id, from, to }: ResizeIntent,
   { state: machine }: Observed,
   atMs: number,
   { store }: Pick<Deps, "store">,
 ): Modification {
-  const state = stateOf(current);
+  const { state } = current;
   const secrets = store.resources.secretsOf(current);
-  const spec = { ...current.spec, runtime: { ...(current.spec.runtime as object), ...to } };
+  const spec = { ...current.spec, runtime: { ...current.spec.runtime, ...to } };
   // A sandbox that has to be created again for another reason still has to be.
   const isCurrent = isDeployedAs(state.deployed, fingerprint(current, secrets));
   const before = limitsFor(from.memory, from.cpus);
@@ -80,8 +82,8 @@ function done(
   };
 }
 
-const refused = (current: Resource, { id }: ResizeIntent, { code, message }: PlatformError): Modification => ({
-  state: { ...stateOf(current), resize: undefined, resizeOutcome: { id, code, message } },
+const refused = (current: Sandbox, { id }: ResizeIntent, { code, message }: PlatformError): Modification => ({
+  state: { ...current.state, resize: undefined, resizeOutcome: { id, code, message } },
 });
 
 const overtaken = (): PlatformError =>

@@ -11,8 +11,9 @@ import { limitsFor, requireCpus } from "../workload/limits.ts";
 import { settledMemoryMb } from "../workload/memory.ts";
 import { sandbox } from "./kind.ts";
 import { sandboxResize } from "./operations.ts";
-import { type Size, stateOf } from "./plan.ts";
+import { stateOf } from "./recorded.ts";
 import { sizeOf } from "./resize-step.ts";
+import type { Size } from "./state.ts";
 
 export const resize = implement(sandboxResize, async (call, deps) => {
   const { resource } = await find(sandbox, call, deps);

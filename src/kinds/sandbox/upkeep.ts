@@ -2,12 +2,12 @@
 
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import { parseDurationMs } from "../../lib/time/duration.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import type { KindTask } from "../kind-task.ts";
 import type { Deps } from "../port.ts";
 import { volume } from "../volume/kind.ts";
 import { sandbox } from "./kind.ts";
-import { stateOf } from "./plan.ts";
+import { stateOf } from "./recorded.ts";
 
 const PURGE_MS = 15 * SECOND_MS;
 const SWEEP_MS = 30 * SECOND_MS;
@@ -55,11 +55,13 @@ async function purge(kind: string, { store, clock, driver, nodes }: Deps, signal
   }
 }
 
-const goneSince = ({ state, deletedAt, updatedAt }: Resource): number =>
-  typeof state.terminatedAt === "number" ? state.terminatedAt : (deletedAt ?? updatedAt);
+/** A volume has no other time of its end than that of its deletion. */
+const goneSince = (record: Resource): number =>
+  (record.kind === sandbox.name ? stateOf(record).terminatedAt : undefined) ?? record.deletedAt ?? record.updatedAt;
 
-function retentionMs({ spec }: Resource): number {
-  const { terminatedRetention } = (spec.lifecycle ?? {}) as { terminatedRetention?: string };
+function retentionMs(record: Resource): number {
+  const { lifecycle } = record.kind === sandbox.name ? ofKind(sandbox, record).spec : {};
+  const { terminatedRetention } = lifecycle ?? {};
   return (terminatedRetention && parseDurationMs(terminatedRetention)) || RETENTION_DEFAULT_MS;
 }
 

@@ -3,22 +3,14 @@ import { checkedDurationMs, checkedFutureMs } from "../lifetime.ts";
 import type { Behaviour } from "../port.ts";
 import { checkCron } from "../workload/cron.ts";
 import { scheduleReconciler } from "./fire.ts";
-import { EXECUTIONS_KEPT_DEFAULT, SCHEDULES_MAX, schedule } from "./kind.ts";
+import { EXECUTIONS_KEPT_DEFAULT, SCHEDULES_MAX, type Schedule, schedule } from "./kind.ts";
 
 const TIMEOUT_DEFAULT_SECONDS = 600;
 const NUMBERED = /^schedule-(\d{1,9})$/;
 
-interface ScheduleSpec {
-  type: "cron" | "at" | "sleep";
-  value: string;
-  input: { keepAlive?: boolean; timeout?: number };
-  maxExecutions?: number;
-}
-
-export const scheduleBehaviour: Behaviour = {
+export const scheduleBehaviour: Behaviour<Schedule> = {
   kind: schedule,
-  prepare(input, { current, deps }) {
-    const spec = input.spec as unknown as ScheduleSpec;
+  prepare({ spec }, { current, deps }) {
     const now = deps.clock.now();
     if (spec.type === "cron") checkCron("value", { schedule: spec.value });
     else if (spec.type === "at") checkedFutureMs("value", spec.value, now, current?.spec.value);

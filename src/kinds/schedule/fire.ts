@@ -7,13 +7,13 @@ import { restoreSecrets } from "../../contract/secret-fields.ts";
 import { uuidv7 } from "../../lib/ids.ts";
 import { SECOND_MS, toIso } from "../../lib/time/clock.ts";
 import { LATE_MAX_MS } from "../../lib/time/cron.ts";
-import type { Resource } from "../../store/resources/resource.ts";
-import { defineReconciler, type Platform, type ReconcileContext } from "../port.ts";
+import { ofKind } from "../../store/resources/resource.ts";
+import type { Platform, ReconcileContext, Reconciler } from "../port.ts";
 import { awake } from "../sandbox/awake.ts";
 import { askInside } from "../sandbox/inside.ts";
 import { scheduleExecution } from "../schedule-execution/kind.ts";
-import { EXECUTIONS_KEPT_DEFAULT, schedule as scheduleKind } from "./kind.ts";
-import { planSchedule, type ScheduleState, type ScheduleStep } from "./plan.ts";
+import { EXECUTIONS_KEPT_DEFAULT, type Schedule, schedule as scheduleKind } from "./kind.ts";
+import { planSchedule, type ScheduleStep } from "./plan.ts";
 
 const SUBMIT_MS = 10 * SECOND_MS;
 const REASON_MAX = 500;
@@ -26,16 +26,7 @@ interface Outcome {
   error?: string;
 }
 
-interface Input {
-  command: string;
-  name?: string;
-  env?: Record<string, string>;
-  workingDir?: string;
-  keepAlive?: boolean;
-  timeout?: number;
-}
-
-export const scheduleReconciler = defineReconciler<null, ScheduleStep>({
+export const scheduleReconciler: Reconciler<null, ScheduleStep, Schedule> = {
   observe: async () => null,
   plan: (schedule, _observed, nowMs) => planSchedule(schedule, nowMs),
   async act(step, schedule, context) {
@@ -43,7 +34,7 @@ export const scheduleReconciler = defineReconciler<null, ScheduleStep>({
     const outcome = step.do === "fire" ? await fire(schedule, context) : MISSED;
     await writeDown(schedule, step.slot, outcome, context.deps);
   },
-});
+};
 
 const MISSED: Outcome = {
   statusCode: 0,
@@ -51,21 +42,21 @@ const MISSED: Outcome = {
   error: `Missed: the platform did not run at that time, nor within ${LATE_MAX_MS / SECOND_MS} seconds after it.`,
 };
 
-async function claim(slot: number, schedule: Resource, { record }: ReconcileContext): Promise<boolean> {
+async function claim(slot: number, schedule: Schedule, { record }: ReconcileContext<Schedule>): Promise<boolean> {
   let claimed = false;
   await record((current) => {
-    const { lastSlot = 0 } = current.state as ScheduleState;
+    const { lastSlot = 0 } = current.state;
     claimed = current.deletedAt === null && current.generation === schedule.generation && lastSlot < slot;
     return claimed ? { state: { ...current.state, lastSlot: slot } } : null;
   });
   return claimed;
 }
 
-async function fire(schedule: Resource, { deps, signal }: ReconcileContext): Promise<Outcome> {
+async function fire(schedule: Schedule, { deps, signal }: ReconcileContext<Schedule>): Promise<Outcome> {
   const { parent: uid, workspace } = schedule;
   const spec = structuredClone(schedule.spec);
   restoreSecrets({ spec }, scheduleKind.secrets, deps.store.resources.secretsOf(schedule));
-  const input = spec.input as Input;
+  const { input } = spec;
   // Counts as an open request, so that the sandbox does not fall asleep between waking and starting the process.
   const end = deps.activity.begin(uid);
   try {
@@ -86,7 +77,7 @@ async function fire(schedule: Resource, { deps, signal }: ReconcileContext): Pro
   }
 }
 
-function outcomeOf(statusCode: number, text: string, { name = "" }: Input): Outcome {
+function outcomeOf(statusCode: number, text: string, { name = "" }: Schedule["spec"]["input"]): Outcome {
   let answer: { name?: unknown; error?: unknown } = {};
   try {
     answer = JSON.parse(text) as typeof answer;
@@ -99,21 +90,13 @@ function outcomeOf(statusCode: number, text: string, { name = "" }: Input): Outc
 }
 
 async function writeDown(
-  schedule: Resource,
+  schedule: Schedule,
   slot: number,
   outcome: Outcome,
   { store, clock }: Platform,
 ): Promise<void> {
-  const { workspace, parent, name, uid, spec } = schedule;
-  const {
-    input,
-    maxExecutions = EXECUTIONS_KEPT_DEFAULT,
-    type,
-  } = spec as {
-    input: Input;
-    maxExecutions?: number;
-    type: string;
-  };
+  const { workspace, parent, name, uid } = schedule;
+  const { input, maxExecutions = EXECUTIONS_KEPT_DEFAULT, type } = schedule.spec;
   const executionUid = uuidv7(clock.now());
   await store.write(async (tx) => {
     const sandbox = await store.resources.modify(tx, workspace, parent, () => null);
@@ -140,7 +123,7 @@ async function writeDown(
     async function keepNewest(of: string, count: number): Promise<void> {
       let dropped: string[] = [];
       await store.resources.modify(tx, workspace, of, (current) => {
-        const all = [...((current.state as ScheduleState).executions ?? []), executionUid];
+        const all = [...(ofKind(scheduleKind, current).state.executions ?? []), executionUid];
         dropped = all.slice(0, -count);
         return { state: { ...current.state, executions: all.slice(-count) } };
       });
@@ -150,7 +133,7 @@ async function writeDown(
   if (type !== "cron") await forgetOldest(schedule, { store });
 }
 
-async function forgetOldest({ workspace, parent }: Resource, { store }: Pick<Platform, "store">): Promise<void> {
+async function forgetOldest({ workspace, parent }: Schedule, { store }: Pick<Platform, "store">): Promise<void> {
   const all = await store.resources.childrenOf(workspace, parent, scheduleExecution.name);
   for (const { uid } of all.slice(0, -EXECUTIONS_MAX)) await store.resources.delete(workspace, uid);
 }

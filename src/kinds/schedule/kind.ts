@@ -1,11 +1,21 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 import { sandbox } from "../sandbox/kind.ts";
 
 export const SCHEDULES_MAX = 100;
 export const EXECUTIONS_KEPT_DEFAULT = 100;
 /** Longest timeout of a scheduled process in seconds; 0 means no timeout. */
 const TIMEOUT_MAX_SECONDS = 7 * 24 * 3600;
+
+export type Schedule = ResourceOf<typeof schedule>;
+
+type ScheduleState = {
+  /** The last slot that was fired or missed; it is not fired again. */
+  lastSlot?: number;
+  /** Records of past firings, oldest first. */
+  executions?: string[];
+};
 
 export const schedule = defineKind({
   name: "schedule",
@@ -44,6 +54,7 @@ export const schedule = defineKind({
       .optional()
       .describe("Records of past runs that are kept; default 100."),
   }),
+  recorded: z.custom<ScheduleState>(),
   secrets: ["spec.input.env.*"],
   paged: true,
   limits: { limitDefault: 20, limitMax: 100 },

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Resource } from "../../store/resources/resource.ts";
+import type { Schedule } from "./kind.ts";
 import { planSchedule } from "./plan.ts";
 
 const at = (text: string): number => Date.parse(`2027-03-01T${text}Z`);
-const schedule = (type: string, value: string, more: Partial<Resource> = {}): Resource =>
+const schedule = (type: string, value: string, more: Partial<Schedule> = {}): Schedule =>
   ({
     spec: { type, value },
     state: {},
@@ -12,14 +12,14 @@ const schedule = (type: string, value: string, more: Partial<Resource> = {}): Re
     updatedAt: at("11:00:30.000"),
     deletedAt: null,
     ...more,
-  }) as Resource;
+  }) as Schedule;
 
 test("a schedule is due at its times and not again", () => {
   const everyMinute = schedule("cron", "* * * * *");
   const fired = { ...everyMinute, state: { lastSlot: at("11:01:00.000") } };
   const hourly = schedule("cron", "0 * * * *");
   const once = schedule("at", "2027-03-01T12:00:00Z");
-  const cases: [string, Resource, string, object[], number | undefined][] = [
+  const cases: [string, Schedule, string, object[], number | undefined][] = [
     ["before its time", everyMinute, "11:00:40.000", [], 20_000],
     ["at its time", everyMinute, "11:01:00.000", [{ do: "fire", slot: at("11:01:00.000") }], undefined],
     ["a little late", everyMinute, "11:01:01.500", [{ do: "fire", slot: at("11:01:00.000") }], undefined],

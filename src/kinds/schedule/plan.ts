@@ -1,25 +1,18 @@
 /** When a schedule is due. Pure: every rule is a row of the test table. */
 import { MINUTE_MS } from "../../lib/time/clock.ts";
 import { cronTimes, dueTimes } from "../../lib/time/cron.ts";
-import type { Resource } from "../../store/resources/resource.ts";
 import type { Plan } from "../port.ts";
+import type { Schedule } from "./kind.ts";
 
 /** Longest wait between looks: the system clock may be changed, and timers have a maximum delay. */
 const LOOK_AGAIN_MAX_MS = 12 * 60 * MINUTE_MS;
 
-export interface ScheduleState {
-  /** The last slot that was fired or missed; it is not fired again. */
-  lastSlot?: number;
-  /** Records of past firings, oldest first. */
-  executions?: string[];
-}
-
 export type ScheduleStep = { do: "fire"; slot: number } | { do: "miss"; slot: number };
 
-export function planSchedule(schedule: Resource, nowMs: number): Plan<ScheduleStep> {
+export function planSchedule(schedule: Schedule, nowMs: number): Plan<ScheduleStep> {
   if (schedule.deletedAt !== null) return { steps: [] };
-  const { type, value } = schedule.spec as { type: string; value: string };
-  const { lastSlot = 0 } = schedule.state as ScheduleState;
+  const { type, value } = schedule.spec;
+  const { lastSlot = 0 } = schedule.state;
   const next = (afterMs: number): number | null =>
     type === "cron" ? cronTimes(value, "UTC")(afterMs) : atAfter(value, afterMs);
   // A changed schedule starts again: slots before the change are not due.

@@ -11,23 +11,23 @@ import { ALL_PERCENT, choiceOf, sharedChoice } from "../../contract/revision-sha
 import { CONTROL, type ServingProcess } from "../../contract/sandbox-wire.ts";
 import { extractSecrets, restoreSecrets } from "../../contract/secret-fields.ts";
 import { need } from "../../node/capabilities/need.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import { applicationBehaviour } from "../application/behaviour.ts";
-import { application, command, workingDir } from "../application/kind.ts";
+import { type Application, application, command, workingDir } from "../application/kind.ts";
 import { findDriverImage } from "../image/resolve.ts";
 import type { Call, Deps, Input } from "../port.ts";
 import { isHere } from "../region.ts";
 import { awake } from "../sandbox/awake.ts";
 import { askInside } from "../sandbox/inside.ts";
-import { sandbox as sandboxKind } from "../sandbox/kind.ts";
-import type { Env } from "../workload/envs.ts";
+import { type Sandbox, sandbox as sandboxKind } from "../sandbox/kind.ts";
+import { startOf } from "../sandbox/start.ts";
 import type { sandboxFork } from "./operations.ts";
 import { settled } from "./settled.ts";
 
 type ForkCall = Call<Record<string, unknown>, z.output<NonNullable<typeof sandboxFork.body>>>;
 
 interface Origin {
-  source: Resource;
+  source: Sandbox;
   /** Name of the application. */
   name: string;
   /** Id of an existing snapshot, or the id under which the current files are saved. */
@@ -42,12 +42,13 @@ export async function forkToApplication(origin: Origin, call: ForkCall, deps: De
   const { store, driver } = deps;
   const { source, name, snapshot } = origin;
   const scope = { workspace: source.workspace, kind: application.name, parent: "" };
-  const current = await store.resources.get(scope, name);
+  const found = await store.resources.get(scope, name);
+  const current = found && ofKind(application, found);
   if (current && current.deletedAt !== null) throw leaving(name);
   const needed = current ? "applications:update" : "applications:create";
   authorizeScope({ id: call.operation.id, scope: needed }, call.caller);
   const input = await inputOf(origin, current, call, deps);
-  const context = { call: call as Call, deps, current, parents: [], reveal: new Set<string>(), state: {} };
+  const context = { call, deps, current, parents: [], reveal: new Set<string>(), state: {} };
   await applicationBehaviour.prepare?.(input, context);
   if (call.body.snapshotId === undefined) await (await need(driver, "snapshots")).take(source.uid, snapshot);
   input.spec.snapshot = snapshot;
@@ -61,15 +62,15 @@ const leaving = (name: string): PlatformError =>
 
 async function write(
   { source, name }: Origin,
-  input: Input,
+  input: Input<Application>,
   secrets: Record<string, string>,
-  current: Resource | null,
+  current: Application | null,
   call: ForkCall,
   { store }: Deps,
 ): Promise<Resource> {
   const actor = call.caller.displayName;
   const message = `Forked from sandbox '${source.name}' by ${actor}.`;
-  const claims = applicationBehaviour.claims?.(input, call as Call) ?? [];
+  const claims = applicationBehaviour.claims?.(input, call) ?? [];
   return store.write(async (tx) => {
     const made = current
       ? await store.resources.modify(tx, current.workspace, current.uid, (now) => ({
@@ -96,12 +97,17 @@ async function write(
 }
 
 /** Copies the members that sandboxes and applications share; other members of the application stay. */
-async function inputOf(origin: Origin, current: Resource | null, call: ForkCall, deps: Deps): Promise<Input> {
+async function inputOf(
+  origin: Origin,
+  current: Application | null,
+  call: ForkCall,
+  deps: Deps,
+): Promise<Input<Application>> {
   const { source, name } = origin;
   const { body } = call;
   const spec = structuredClone(source.spec);
   restoreSecrets({ spec }, sandboxKind.secrets, deps.store.resources.secretsOf(source));
-  const runtime = spec.runtime as { image: string; memory: number; envs?: Env[]; ports?: { target: number }[] };
+  const runtime = startOf({ spec });
   const port = body.port ?? runtime.ports?.[0]?.target ?? PORT_DEFAULT;
   if (body.prefix !== undefined && body.customDomain === undefined)
     throw invalidField("prefix", "is the part before a customDomain, which is missing");

@@ -5,16 +5,16 @@
 import { notFound } from "../../contract/errors.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import { need, refuseWithout } from "../../node/capabilities/need.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import { application as applicationKind } from "../application/kind.ts";
 import type { KindTask } from "../kind-task.ts";
 import { locate } from "../place.ts";
-import { type Behaviour, type Deps, defineReconciler, implement } from "../port.ts";
-import { forkOf } from "../sandbox/fork-origin.ts";
+import { type Behaviour, type Deps, implement, type Reconciler } from "../port.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
-import { snapshot } from "./kind.ts";
+import type { SnapshotState } from "./copy-rules.ts";
+import { type Snapshot, snapshot } from "./kind.ts";
 import { snapshotDelete } from "./operations.ts";
-import { newSnapshotId, phaseOf, reasonOf, type SnapshotState } from "./phase.ts";
+import { newSnapshotId, phaseOf, reasonOf } from "./phase.ts";
 
 /**
  * How long a request waits for the copy. It is quick where the file system shares blocks, otherwise it depends on size.
@@ -26,7 +26,7 @@ const UNNAMED_MAX_MS = 10 * MINUTE_MS;
 const PAGE = 500;
 const MB = 2 ** 20;
 
-export const snapshotBehaviour: Behaviour = {
+export const snapshotBehaviour: Behaviour<Snapshot> = {
   kind: snapshot,
   async prepare(input, { deps }) {
     await refuseWithout(deps.here.driver, "snapshots");
@@ -34,7 +34,7 @@ export const snapshotBehaviour: Behaviour = {
   },
   ready: { until: (resource) => phaseOf(resource) !== "pending", waitMs: TAKE_WAIT_MS },
   present(wire, resource, { parents }) {
-    const { error } = resource.state as SnapshotState;
+    const { error } = resource.state;
     Object.assign(wire.spec, {
       status: phaseOf(resource),
       ...(error === undefined ? {} : { error }),
@@ -43,7 +43,7 @@ export const snapshotBehaviour: Behaviour = {
       createdBy: resource.createdBy,
     });
   },
-  reconciler: defineReconciler<null, "take">({
+  reconciler: {
     observe: async () => null,
     plan: (resource) => ({ steps: phaseOf(resource) === "pending" && resource.deletedAt === null ? ["take"] : [] }),
     async act(_step, { name, parent }, { deps, record }) {
@@ -57,7 +57,7 @@ export const snapshotBehaviour: Behaviour = {
       });
       await record((current) => ({ state: { ...current.state, ...taken } }));
     },
-  }),
+  } satisfies Reconciler<null, "take", Snapshot>,
   handlers: [
     implement(snapshotDelete, async (call, deps) => {
       const { scope } = await locate(snapshot, call, deps);
@@ -89,7 +89,7 @@ export async function sweepSnapshots(deps: Deps, signal: AbortSignal): Promise<v
   const named = new Set<string>();
   await each(snapshot.name, deps, ({ name }) => named.add(name));
   await each(sandboxKind.name, deps, (sandbox) => {
-    const origin = sandbox.retired ? null : forkOf(sandbox);
+    const origin = sandbox.retired ? undefined : ofKind(sandboxKind, sandbox).state.fork;
     if (origin) named.add(origin.snapshot);
   });
   const applications: Resource[] = [];

@@ -4,6 +4,15 @@ import { z } from "zod";
 /** Snapshots of one sandbox or volume; each may take as much space as its source. */
 const SNAPSHOTS_MAX = 50;
 
+export type SnapshotState = {
+  phase?: "ready" | "failed";
+  error?: string;
+  /** For the server that meters storage, which may be another one. */
+  storedMb?: number;
+  /** Taken by the schedule of a volume. */
+  scheduled?: boolean;
+};
+
 export const copyRules = {
   placed: {},
   param: "snapshotId",
@@ -15,6 +24,7 @@ export const copyRules = {
     .max(64)
     .regex(/^snap_[A-Za-z0-9]+$/, "is given by the platform"),
   countMax: SNAPSHOTS_MAX,
+  recorded: z.custom<SnapshotState>(),
 } as const;
 
 export const copyState = {

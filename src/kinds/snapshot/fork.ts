@@ -2,13 +2,14 @@
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { linksOf } from "../../contract/references.ts";
 import { uuidv7 } from "../../lib/ids.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import { requireGrantable } from "../drive/grants.ts";
 import { find } from "../place.ts";
 import { type Call, type Implementation, implement, type Platform } from "../port.ts";
-import type { ForkOrigin } from "../sandbox/fork-origin.ts";
 import { nodeOfSandbox } from "../sandbox/its-node.ts";
-import { sandbox as sandboxKind } from "../sandbox/kind.ts";
+import { type Sandbox, sandbox as sandboxKind } from "../sandbox/kind.ts";
+import { startOf } from "../sandbox/start.ts";
+import type { ForkOrigin } from "../sandbox/state.ts";
 import { forkToApplication } from "./application-fork.ts";
 import { snapshot as snapshotKind } from "./kind.ts";
 import { sandboxFork } from "./operations.ts";
@@ -67,38 +68,39 @@ async function takenNow(source: Resource, actor: string, deps: Platform): Promis
     settled: true,
     node: source.node,
   });
-  await settled(resource, (now) => now === null || phaseOf(now) !== "pending", deps);
+  await settled(resource, (now) => now === null || phaseOf(ofKind(snapshotKind, now)) !== "pending", deps);
   const taken = await deps.store.resources.getByUid(source.workspace, resource.uid);
-  if (taken && phaseOf(taken) === "failed") {
+  if (taken && phaseOf(ofKind(snapshotKind, taken)) === "failed") {
     await deps.store.resources.delete(source.workspace, resource.uid);
     throw new PlatformError("unprocessable", String(taken.state.error));
   }
   return resource.name;
 }
 
-async function originOf(source: Resource, snapshotId: string, { store }: Platform): Promise<ForkOrigin> {
-  const { image } = source.spec.runtime as { image: string };
+async function originOf(source: Sandbox, snapshotId: string, { store }: Platform): Promise<ForkOrigin> {
+  const { image } = startOf(source);
   const scope = { workspace: source.workspace, kind: snapshotKind.name, parent: source.uid };
   const found = await store.resources.get(scope, snapshotId);
   if (!found) throw notFound(`snapshot '${snapshotId}' of sandbox '${source.name}'`);
-  if (phaseOf(found) !== "ready")
-    throw new PlatformError("conflict", `snapshot '${snapshotId}' is ${phaseOf(found)} and cannot be used.`);
+  const phase = phaseOf(ofKind(snapshotKind, found));
+  if (phase !== "ready")
+    throw new PlatformError("conflict", `snapshot '${snapshotId}' is ${phase} and cannot be used.`);
   return { of: source.uid, name: source.name, snapshot: found.name, image };
 }
 
 /** Lifetimes and volumes are not copied. */
-function specOf(source: Resource, memory: number | undefined): Record<string, unknown> {
+function specOf(source: Sandbox, memory: number | undefined): Sandbox["spec"] {
   const { volumes: _volumes, lifecycle: _lifecycle, ...spec } = structuredClone(source.spec);
-  const { ttl: _ttl, expires: _expires, ...runtime } = spec.runtime as Record<string, unknown>;
+  const { ttl: _ttl, expires: _expires, ...runtime } = spec.runtime ?? {};
   return { ...spec, volumes: [], runtime: { ...runtime, ...(memory === undefined ? {} : { memory }) } };
 }
 
 async function insert(
-  source: Resource,
+  source: Sandbox,
   name: string,
   fork: ForkOrigin,
   memory: number | undefined,
-  call: Call<Record<string, unknown>, unknown>,
+  call: Pick<Call, "caller" | "uid">,
   { store }: Platform,
 ): Promise<Resource> {
   const actor = call.caller.displayName;

@@ -1,7 +1,10 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 import { sandbox } from "../sandbox/kind.ts";
 import { copyOrigin, copyRules, copyState } from "./copy-rules.ts";
+
+export type Snapshot = ResourceOf<typeof snapshot>;
 
 export const snapshot = defineKind({
   ...copyRules,

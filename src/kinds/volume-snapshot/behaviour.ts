@@ -4,13 +4,16 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import { FairShares, type Refusal } from "../../lib/fair-shares.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import { need, refuseWithout } from "../../node/capabilities/need.ts";
+import { ofKind } from "../../store/resources/resource.ts";
 import type { KindTask } from "../kind-task.ts";
 import { locate } from "../place.ts";
-import { type Behaviour, type Deps, defineReconciler, implement } from "../port.ts";
-import { newSnapshotId, phaseOf, reasonOf, type SnapshotState } from "../snapshot/phase.ts";
+import { type Behaviour, type Deps, implement, type Reconciler } from "../port.ts";
+import type { SnapshotState } from "../snapshot/copy-rules.ts";
+import { newSnapshotId, phaseOf, reasonOf } from "../snapshot/phase.ts";
+import { volume as volumeKind } from "../volume/kind.ts";
 import { scheduledIsOver } from "../volume/scheduled-snapshots.ts";
 import { makeStorage } from "../volume/storage.ts";
-import { volumeSnapshot } from "./kind.ts";
+import { type VolumeSnapshot, volumeSnapshot } from "./kind.ts";
 import { volumeSnapshotDelete } from "./operations.ts";
 
 /** How long a request waits for the copy, which goes on afterwards. */
@@ -26,7 +29,7 @@ const WORKSPACE_COPIES_MAX = 8;
 const NO_PLACE_MS = SECOND_MS;
 const MB = 2 ** 20;
 
-export const volumeSnapshotBehaviour: Behaviour = {
+export const volumeSnapshotBehaviour: Behaviour<VolumeSnapshot> = {
   kind: volumeSnapshot,
   async prepare(input, { deps }) {
     await refuseWithout(deps.here.driver, "volumeCopies");
@@ -34,7 +37,7 @@ export const volumeSnapshotBehaviour: Behaviour = {
   },
   ready: { until: (resource) => phaseOf(resource) !== "pending", waitMs: TAKE_WAIT_MS },
   present(wire, resource, { parents }) {
-    const { error, storedMb } = resource.state as SnapshotState;
+    const { error, storedMb } = resource.state;
     const volume = parents.at(-1);
     Object.assign(wire.spec, {
       status: phaseOf(resource),
@@ -46,7 +49,7 @@ export const volumeSnapshotBehaviour: Behaviour = {
       createdBy: resource.createdBy,
     });
   },
-  reconciler: defineReconciler<Refusal | null, "take">({
+  reconciler: {
     observe: async ({ workspace }, { deps }) => copiesOf(deps.store).refusalFor(workspace),
     plan: (resource, refusal) => {
       if (phaseOf(resource) !== "pending" || resource.deletedAt !== null) return { steps: [] };
@@ -70,7 +73,7 @@ export const volumeSnapshotBehaviour: Behaviour = {
       await record((current) => ({ state: { ...current.state, ...taken } }));
       await scheduledIsOver(snapshot, taken.error, deps);
     },
-  }),
+  } satisfies Reconciler<Refusal | null, "take", VolumeSnapshot>,
   handlers: [
     implement(volumeSnapshotDelete, async (call, deps) => {
       const { scope } = await locate(volumeSnapshot, call, deps);
@@ -97,7 +100,7 @@ async function take(workspace: string, volumeUid: string, id: string, deps: Deps
   if (!volume) throw notFound("The volume");
   const copies = await need(deps.driver, "volumeCopies");
   // A volume that was never attached has no storage yet.
-  await makeStorage(volume, deps);
+  await makeStorage(ofKind(volumeKind, volume), deps);
   const { usedBytes } = await copies.take(volume.uid, id);
   return { phase: "ready", storedMb: Math.ceil(usedBytes / MB) };
 }

@@ -1,7 +1,10 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 import { copyOrigin, copyRules, copyState } from "../snapshot/copy-rules.ts";
 import { volume } from "../volume/kind.ts";
+
+export type VolumeSnapshot = ResourceOf<typeof volumeSnapshot>;
 
 export const volumeSnapshot = defineKind({
   ...copyRules,

@@ -4,10 +4,10 @@ import { find } from "../place.ts";
 import { type Behaviour, implement } from "../port.ts";
 import { presentOne } from "../present.ts";
 import { ticketOf } from "../uploads.ts";
-import { volumeTemplate } from "./kind.ts";
+import { type TemplateVersion, volumeTemplate } from "./kind.ts";
 import { volumeTemplateVersionDelete } from "./operations.ts";
 import { templateUploads } from "./uploads.ts";
-import { type TemplateVersion, versionsOf } from "./versions.ts";
+import { versionsOf } from "./versions.ts";
 
 export const volumeTemplateBehaviour: Behaviour = {
   kind: volumeTemplate,

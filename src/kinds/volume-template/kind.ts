@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
+import type { UploadTicket } from "../upload-ticket.ts";
 
 const version = z.looseObject({
   name: z.string(),
@@ -27,6 +29,17 @@ const archiveComes = {
     .describe("Name of the version that is sent; numbered when left out."),
 };
 
+export type VolumeTemplate = ResourceOf<typeof volumeTemplate>;
+
+export interface TemplateVersion {
+  name: string;
+  status: "CREATED" | "READY" | "FAILED";
+  contentSize?: number;
+  uploadedAt?: string;
+  /** Digest of the version's archive. */
+  source?: string;
+}
+
 export const volumeTemplate = defineKind({
   name: "volumetemplate",
   plural: "volumetemplates",
@@ -38,6 +51,7 @@ export const volumeTemplate = defineKind({
     defaultSize: z.int().positive().max(16_777_216).optional().describe("MB of a volume that does not say."),
     description: z.string().max(4096).optional(),
   }),
+  recorded: z.custom<{ versions?: TemplateVersion[]; upload?: UploadTicket | undefined }>(),
   specOptional: true,
   query: { create: archiveComes, update: archiveComes },
   extra: {

@@ -7,7 +7,8 @@ import type { Blob } from "../../node/blobs/blob-store.ts";
 import { need } from "../../node/capabilities/need.ts";
 import type { Deps, Uploads } from "../port.ts";
 import { PROJECT_LIMITS, ticketOf } from "../uploads.ts";
-import { type TemplateVersion, versionsOf } from "./versions.ts";
+import type { TemplateVersion } from "./kind.ts";
+import { versionsOf } from "./versions.ts";
 
 /** Versions of one template; each keeps its archive. */
 const VERSIONS_MAX = 100;

@@ -1,21 +1,12 @@
 /** Versions of a template's content, oldest first, kept in the observed state of its record. */
 import { invalidField } from "../../contract/errors.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind } from "../../store/resources/resource.ts";
 import type { Platform } from "../port.ts";
+import { type TemplateVersion, type VolumeTemplate, volumeTemplate } from "./kind.ts";
 
-export interface TemplateVersion {
-  name: string;
-  status: "CREATED" | "READY" | "FAILED";
-  contentSize?: number;
-  uploadedAt?: string;
-  /** Digest of the version's archive. */
-  source?: string;
-}
+export const versionsOf = ({ state }: Pick<VolumeTemplate, "state">): TemplateVersion[] => state.versions ?? [];
 
-export const versionsOf = ({ state }: Pick<Resource, "state">): TemplateVersion[] =>
-  (state.versions as TemplateVersion[] | undefined) ?? [];
-
-export const neededByTemplate = (template: Resource): string[] =>
+export const neededByTemplate = (template: VolumeTemplate): string[] =>
   versionsOf(template).flatMap(({ source }) => source ?? []);
 
 /** Resolves `name`, `name:latest` and `name:<version>` to a template and one of its ready versions. */
@@ -24,10 +15,11 @@ export async function requireTemplate(
   reference: string,
   workspace: string,
   { store }: Platform,
-): Promise<{ template: Resource; version: TemplateVersion }> {
+): Promise<{ template: VolumeTemplate; version: TemplateVersion }> {
   const [name = "", wanted = "latest"] = reference.split(":");
-  const template = await store.resources.get({ workspace, kind: "volumetemplate", parent: "" }, name);
-  if (!template) throw invalidField(field, `volumetemplate '${name}' does not exist in this workspace`);
+  const found = await store.resources.get({ workspace, kind: volumeTemplate.name, parent: "" }, name);
+  if (!found) throw invalidField(field, `volumetemplate '${name}' does not exist in this workspace`);
+  const template = ofKind(volumeTemplate, found);
   const ready = versionsOf(template).filter(({ status }) => status === "READY");
   const version = wanted === "latest" ? ready.at(-1) : ready.find((one) => one.name === wanted);
   if (!version) throw invalidField(field, `volumetemplate '${name}' has no version '${wanted}' that is ready`);

@@ -7,7 +7,7 @@ import { type Behaviour, type Platform, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { requireTemplate } from "../volume-template/versions.ts";
 import { checkCron } from "../workload/cron.ts";
-import { SCHEDULED_KEPT_DEFAULT, VOLUME_SIZE_DEFAULT_MB, volume } from "./kind.ts";
+import { SCHEDULED_KEPT_DEFAULT, VOLUME_SIZE_DEFAULT_MB, type Volume, volume } from "./kind.ts";
 import { volumeReconciler } from "./reconcile.ts";
 
 const MB = 1024 * 1024;
@@ -18,7 +18,7 @@ interface Gathered {
   sized: boolean | null;
 }
 
-export const volumeBehaviour: Behaviour = {
+export const volumeBehaviour: Behaviour<Volume, Gathered> = {
   kind: volume,
   reconciled: "on-delete",
   timed: true,
@@ -26,7 +26,7 @@ export const volumeBehaviour: Behaviour = {
   childrenFirst: true,
   reconciler: volumeReconciler,
   async prepare({ spec }, { call, current, deps, state }) {
-    const { snapshots } = spec as { snapshots?: { schedule: string; keep?: number } };
+    const { snapshots } = spec;
     if (snapshots) {
       await refuseWithout(deps.here.driver, "volumeCopies");
       checkCron("spec.snapshots.schedule", snapshots);
@@ -35,11 +35,11 @@ export const volumeBehaviour: Behaviour = {
     if (current) return;
     await refuseWithout(deps.here.driver, "volumes");
     spec.region = chosenRegion("spec.region", spec.region, null, deps.settings);
-    if (typeof spec.template === "string") {
+    if (spec.template !== undefined) {
       const where = workspaceOf(call).name;
       const { template, version } = await requireTemplate("spec.template", spec.template, where, deps);
       spec.size ??= template.spec.defaultSize;
-      if ((version.contentSize ?? 0) > Number(spec.size ?? VOLUME_SIZE_DEFAULT_MB) * MB)
+      if ((version.contentSize ?? 0) > (spec.size ?? VOLUME_SIZE_DEFAULT_MB) * MB)
         throw invalidField("spec.size", `the files of '${spec.template}' do not fit into it`);
       // Stored now, so that a later change or deletion of the template does not affect the volume.
       state.content = version.source;
@@ -50,13 +50,13 @@ export const volumeBehaviour: Behaviour = {
   async gather(resources, { deps }) {
     const names = resources.map(({ name }) => name);
     const users = await deps.store.links.usersOf(resources[0]?.workspace ?? "", volume.name, names);
-    const isNoted = resources.every(({ state }) => typeof state.sized === "boolean");
-    return { users, sized: isNoted ? null : await sizesHold(deps) } satisfies Gathered;
+    const isNoted = resources.every(({ state }) => state.sized !== undefined);
+    return { users, sized: isNoted ? null : await sizesHold(deps) };
   },
   present(wire, resource, { gathered }) {
-    const { users, sized } = gathered as Gathered;
+    const { users, sized } = gathered;
     const [user] = users.get(resource.name) ?? [];
-    const isSized = typeof resource.state.sized === "boolean" ? resource.state.sized : sized;
+    const isSized = resource.state.sized ?? sized;
     if (isSized !== null) wire.sized = isSized;
     if (user) wire.state = { ...(wire.state as object), attachedTo: `${user.kind}:${user.name}` };
     if (resource.deletedAt !== null) wire.terminatedAt = toIso(resource.deletedAt);

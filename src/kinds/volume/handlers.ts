@@ -5,14 +5,14 @@ import { randomWord } from "../../lib/ids.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { need } from "../../node/capabilities/need.ts";
 import type { CopySource } from "../../node/capabilities/volume-copies.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import { find } from "../place.ts";
 import { type Call, type Implementation, implement, implementBytes, type Platform } from "../port.ts";
 import { presentOne } from "../present.ts";
 import { phaseOf } from "../snapshot/phase.ts";
 import { volumeSnapshot } from "../volume-snapshot/kind.ts";
 import { volumeBehaviour } from "./behaviour.ts";
-import { volume as volumeKind } from "./kind.ts";
+import { VOLUME_SIZE_DEFAULT_MB, type Volume, volume as volumeKind } from "./kind.ts";
 import { volumeClone, volumeExport, volumeImport, volumeRestore } from "./operations.ts";
 import { beginsWithFiles, makeStorage, noteStorage } from "./storage.ts";
 
@@ -57,7 +57,7 @@ const importing = implement(volumeImport, async (call, deps) => {
   const target = await emptyVolume(call, deps);
   const { here } = deps;
   if (!call.stream) throw new PlatformError("bad_request", "The body must be the archive.");
-  const sizeMb = Number(target.spec.size);
+  const sizeMb = target.spec.size ?? VOLUME_SIZE_DEFAULT_MB;
   const { path } = await here.blobs.receive(call.stream, archiveBytesMax(sizeMb));
   const from = await here.blobs.makeWorkFolder();
   try {
@@ -88,20 +88,20 @@ export const volumeHandlers: readonly Implementation[] = [
 
 type AnyCall = Call<Record<string, unknown>, unknown>;
 
-async function volumeOf(call: AnyCall, deps: Platform): Promise<Resource> {
+async function volumeOf(call: AnyCall, deps: Platform): Promise<Volume> {
   const { resource } = await find(volumeKind, call, deps);
   if (resource.retired || resource.deletedAt !== null) throw notFound(`volume '${resource.name}'`);
   return resource;
 }
 
-async function emptyVolume(call: AnyCall, deps: Platform): Promise<Resource> {
+async function emptyVolume(call: AnyCall, deps: Platform): Promise<Volume> {
   const found = await volumeOf(call, deps);
   await need(deps.here.driver, "volumeCopies");
   if (!beginsWithFiles(found)) return found;
   throw new PlatformError("conflict", `volume '${found.name}' has files already. Import into a new volume.`);
 }
 
-async function readySnapshot(source: Resource, id: string, { store, here }: Platform): Promise<string> {
+async function readySnapshot(source: Volume, id: string, { store, here }: Platform): Promise<string> {
   await need(here.driver, "volumeCopies");
   const scope = { workspace: source.workspace, kind: volumeSnapshot.name, parent: source.uid };
   const found = await store.resources.get(scope, id);
@@ -111,7 +111,7 @@ async function readySnapshot(source: Resource, id: string, { store, here }: Plat
 }
 
 /** The record says where its files come from, so that a server that is killed meanwhile leaves no empty volume. */
-async function copied(source: Resource, name: string, copyOf: CopySource, call: AnyCall, deps: Platform) {
+async function copied(source: Volume, name: string, copyOf: CopySource, call: AnyCall, deps: Platform) {
   const actor = call.caller.displayName;
   const { template: _template, snapshots: _snapshots, ...spec } = structuredClone(source.spec);
   const { outcome, resource } = await deps.store.resources.create({
@@ -124,7 +124,7 @@ async function copied(source: Resource, name: string, copyOf: CopySource, call: 
   if (outcome === "exists" && resource.uid !== call.uid())
     throw new PlatformError("already_exists", `volume '${name}' exists already. Choose another name.`);
   try {
-    await makeStorage(resource, deps.here);
+    await makeStorage(ofKind(volumeKind, resource), deps.here);
   } catch (error) {
     await deps.store.resources.delete(resource.workspace, resource.uid);
     throw error;

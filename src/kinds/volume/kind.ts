@@ -1,11 +1,26 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
+import type { CopySource } from "../../node/capabilities/volume-copies.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 
 export const VOLUME_SIZE_DEFAULT_MB = 1024;
 
 export const SCHEDULED_KEPT_DEFAULT = 7;
 /** Fewer than a volume may have, so that there is room for the next one. */
 const SCHEDULED_KEPT_MAX = 48;
+
+export type Volume = ResourceOf<typeof volume>;
+
+type VolumeState = {
+  /** Digest of the archive with its first files. */
+  content?: string | undefined;
+  copyOf?: CopySource;
+  /** Whether the machine enforces its size; absent while it has no storage. */
+  sized?: boolean;
+  usedBytes?: number | undefined;
+  /** Since when times count: the last scheduled snapshot, or the moment in which this schedule was seen first. */
+  snapshotsSince?: { schedule: string; atMs: number };
+};
 
 export const volume = defineKind({
   name: "volume",
@@ -32,6 +47,7 @@ export const volume = defineKind({
       .optional()
       .describe("Snapshots that are taken by themselves."),
   }),
+  recorded: z.custom<VolumeState>(),
   state: z.object({
     attachedTo: z.string().optional(),
     usedBytes: z.int().optional().describe("Space that its files take, measured every few minutes."),

@@ -1,10 +1,11 @@
 /** Removes the storage of a deleted volume, and takes snapshots of a volume when they are due. */
-import { defineReconciler } from "../port.ts";
+import type { Reconciler } from "../port.ts";
+import type { Volume } from "./kind.ts";
 import { planSnapshots, type SnapshotStep, takeScheduled } from "./scheduled-snapshots.ts";
 
 type Step = { do: "destroy" } | SnapshotStep;
 
-export const volumeReconciler = defineReconciler<null, Step>({
+export const volumeReconciler: Reconciler<null, Step, Volume> = {
   observe: async () => null,
   plan: (volume, _observed, nowMs) =>
     volume.deletedAt === null ? planSnapshots(volume, nowMs) : { steps: [{ do: "destroy" }] },
@@ -21,4 +22,4 @@ export const volumeReconciler = defineReconciler<null, Step>({
       event: { type: "terminated", message: "Gone, with its files." },
     }));
   },
-});
+};

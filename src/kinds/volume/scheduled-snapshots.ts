@@ -7,25 +7,14 @@
 import { uuidv7 } from "../../lib/ids.ts";
 import { MINUTE_MS } from "../../lib/time/clock.ts";
 import { cronTimes } from "../../lib/time/cron.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import type { Modification } from "../../store/resources/resources.ts";
 import { refuseOnFullDisk } from "../new-work.ts";
 import type { Deps, Plan, ReconcileContext } from "../port.ts";
 import { newSnapshotId, phaseOf, reasonOf } from "../snapshot/phase.ts";
-import { SCHEDULED_KEPT_DEFAULT } from "./kind.ts";
+import { SCHEDULED_KEPT_DEFAULT, type Volume, volume as volumeKind } from "./kind.ts";
 
 export type SnapshotStep = { do: "begin" | "snapshot"; atMs: number };
-
-interface Wanted {
-  schedule: string;
-  keep?: number;
-}
-
-/** Since when times count: the last snapshot, or the moment in which this schedule was seen first. */
-interface Since {
-  schedule: string;
-  atMs: number;
-}
 
 /** Name of the kind in records; its declaration imports that of the volume. */
 const SNAPSHOT_KIND = "volumesnapshot";
@@ -35,10 +24,10 @@ const SNAPSHOTS_MAX = 50;
 const LOOK_AGAIN_MAX_MS = 12 * 60 * MINUTE_MS;
 const ACTOR = "the schedule";
 
-export function planSnapshots({ spec, state, retired }: Resource, nowMs: number): Plan<SnapshotStep> {
-  const wanted = spec.snapshots as Wanted | undefined;
+export function planSnapshots({ spec, state, retired }: Volume, nowMs: number): Plan<SnapshotStep> {
+  const wanted = spec.snapshots;
   if (!wanted || retired) return { steps: [] };
-  const since = state.snapshotsSince as Since | undefined;
+  const since = state.snapshotsSince;
   if (since?.schedule !== wanted.schedule) return { steps: [{ do: "begin", atMs: nowMs }] };
   const next = cronTimes(wanted.schedule, "UTC")(since.atMs);
   if (next === null) return { steps: [] };
@@ -48,16 +37,16 @@ export function planSnapshots({ spec, state, retired }: Resource, nowMs: number)
 
 export async function takeScheduled(
   step: SnapshotStep,
-  volume: Resource,
-  { deps, record }: Pick<ReconcileContext, "deps" | "record">,
+  volume: Volume,
+  { deps, record }: Pick<ReconcileContext<Volume>, "deps" | "record">,
 ): Promise<void> {
-  const { schedule } = volume.spec.snapshots as Wanted;
-  const before = (volume.state.snapshotsSince as Since | undefined)?.atMs;
+  const schedule = volume.spec.snapshots?.schedule;
+  if (schedule === undefined) return;
+  const before = volume.state.snapshotsSince?.atMs;
   let claimed = false;
   await record((current) => {
-    const since = current.state.snapshotsSince as Since | undefined;
-    const wanted = current.spec.snapshots as Wanted | undefined;
-    claimed = current.deletedAt === null && wanted?.schedule === schedule && since?.atMs === before;
+    const isSame = current.spec.snapshots?.schedule === schedule;
+    claimed = current.deletedAt === null && isSame && current.state.snapshotsSince?.atMs === before;
     return claimed ? { state: { ...current.state, snapshotsSince: { schedule, atMs: step.atMs } } } : null;
   });
   if (!claimed || step.do === "begin") return;
@@ -87,12 +76,12 @@ export async function scheduledIsOver(snapshot: Resource, error: string | undefi
   if (state.scheduled !== true) return;
   if (error !== undefined) await deps.store.resources.update(workspace, parent, () => failed(error));
   const volume = await deps.store.resources.getByUid(workspace, parent);
-  if (volume) await keepNewest(volume, deps);
+  if (volume) await keepNewest(ofKind(volumeKind, volume), deps);
 }
 
 /** Snapshots that people took stay, and so do those that are whole, whatever fails later. */
-async function keepNewest({ workspace, uid, spec }: Resource, { store }: Deps): Promise<void> {
-  const { keep = SCHEDULED_KEPT_DEFAULT } = (spec.snapshots ?? {}) as Partial<Wanted>;
+async function keepNewest({ workspace, uid, spec }: Volume, { store }: Deps): Promise<void> {
+  const { keep = SCHEDULED_KEPT_DEFAULT } = spec.snapshots ?? {};
   const all = await store.resources.childrenOf(workspace, uid, SNAPSHOT_KIND);
   const inPhase = (phase: string): Resource[] =>
     all.filter((each) => each.state.scheduled === true && phaseOf(each) === phase);

@@ -3,34 +3,27 @@
 import { PlatformError } from "../../contract/errors.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { need } from "../../node/capabilities/need.ts";
-import type { CopySource } from "../../node/capabilities/volume-copies.ts";
-import type { Volume } from "../../node/capabilities/volumes.ts";
+import type { Volume as Storage } from "../../node/capabilities/volumes.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import { unpack } from "../volume-template/uploads.ts";
-
-const contentOf = ({ state }: Resource): string | null => (typeof state.content === "string" ? state.content : null);
-
-const sourceOf = ({ state }: Resource): CopySource | null => (state as { copyOf?: CopySource }).copyOf ?? null;
+import { VOLUME_SIZE_DEFAULT_MB, type Volume } from "./kind.ts";
 
 /** Whether the volume has storage, or its first files are decided. */
-export const beginsWithFiles = (volume: Resource): boolean =>
-  volume.state.sized !== undefined || contentOf(volume) !== null || sourceOf(volume) !== null;
+export const beginsWithFiles = ({ state }: Volume): boolean =>
+  state.sized !== undefined || state.content !== undefined || state.copyOf !== undefined;
 
-export const neededByVolume = (volume: Resource): string[] => {
-  const content = contentOf(volume);
-  return content === null ? [] : [content];
-};
+export const neededByVolume = ({ state: { content } }: Volume): string[] => (content === undefined ? [] : [content]);
 
-export async function makeStorage(volume: Resource, deps: Deps): Promise<void> {
+export async function makeStorage(volume: Volume, deps: Deps): Promise<void> {
   const volumes = await need(deps.driver, "volumes");
-  const spec = { id: volume.uid, sizeMb: volume.spec.size as number };
-  const [content, source] = [contentOf(volume), sourceOf(volume)];
-  if (source !== null) {
+  const spec = { id: volume.uid, sizeMb: volume.spec.size ?? VOLUME_SIZE_DEFAULT_MB };
+  const { content, copyOf: source } = volume.state;
+  if (source !== undefined) {
     await noteStorage(volume, await (await need(deps.driver, "volumeCopies")).restore(volume.uid, source), deps);
     return;
   }
-  if (content === null || (await volumes.observe(volume.uid)) !== null) {
+  if (content === undefined || (await volumes.observe(volume.uid)) !== null) {
     await noteStorage(volume, await volumes.create(spec), deps);
     return;
   }
@@ -50,7 +43,7 @@ export async function makeStorage(volume: Resource, deps: Deps): Promise<void> {
 /** Records how much is used, and whether the machine enforces the size, which was decided when the storage was made. */
 export async function noteStorage(
   { workspace, uid }: Pick<Resource, "workspace" | "uid">,
-  { sized, usedBytes }: Pick<Volume, "sized" | "usedBytes">,
+  { sized, usedBytes }: Pick<Storage, "sized" | "usedBytes">,
   { store }: Pick<Deps, "store">,
 ): Promise<void> {
   await store.resources.update(workspace, uid, ({ state }) => {

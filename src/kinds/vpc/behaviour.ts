@@ -5,10 +5,10 @@ import { RuleProblem } from "../../lib/network/egress/rule-problem.ts";
 import type { VpcRoute } from "../../lib/network/egress/workload-vpc.ts";
 import { type Behaviour, type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { warnWithoutNat } from "../workload/without-nat.ts";
-import { vpc } from "./kind.ts";
+import { type Vpc, vpc } from "./kind.ts";
 import { MEMBER_KINDS } from "./members.ts";
 
-export const vpcBehaviour: Behaviour = {
+export const vpcBehaviour: Behaviour<Vpc> = {
   kind: vpc,
   childrenFirst: true,
   async prepare(input, context) {
@@ -28,8 +28,8 @@ export const vpcBehaviour: Behaviour = {
 };
 
 /** A route opens a network of the operator, so the operator has to offer the network and an admin has to ask for it. */
-function requireRoutes({ spec }: Input, { call, current, deps }: PrepareContext): void {
-  const routes = (spec.routes ?? []) as string[];
+function requireRoutes({ spec }: Input<Vpc>, { call, current, deps }: PrepareContext<Vpc>): void {
+  const { routes = [] } = spec;
   if (canonicalJson([routes]) === canonicalJson([current?.spec.routes ?? []])) return;
   if (call.role !== "admin")
     throw new PlatformError("forbidden", "Routes of a VPC lead to networks of the operator: an admin has to set them.");
@@ -50,9 +50,9 @@ function understood(cidr: string, path: string): VpcRoute {
 }
 
 /** Without a network of its own a workload has nothing but the egress proxy. */
-async function tellOfProxy({ spec }: Input, context: PrepareContext): Promise<void> {
+async function tellOfProxy({ spec }: Input<Vpc>, context: PrepareContext<Vpc>): Promise<void> {
   const { current } = context;
-  const { internal, routes } = spec as { internal?: boolean; routes?: unknown[] };
+  const { internal, routes } = spec;
   const isSame = canonicalJson([internal, routes]) === canonicalJson([current?.spec.internal, current?.spec.routes]);
   if (isSame || (internal !== true && !routes?.length)) return;
   await warnWithoutNat(context, "members use");

@@ -1,9 +1,12 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
+import type { ResourceOf } from "../../store/resources/resource.ts";
 
 /** Routes of one VPC; each is an element of the packet filter for every VPC that has members on a server. */
 const ROUTES_MAX = 64;
 const CIDR_MAX = 64;
+
+export type Vpc = ResourceOf<typeof vpc>;
 
 export const vpc = defineKind({
   name: "vpc",

@@ -13,6 +13,7 @@ import { type Clock, SECOND_MS } from "../../lib/time/clock.ts";
 import type { Endpoint } from "../../node/dial/endpoint.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Store } from "../../store/store.ts";
+import type { DeployState } from "../workload/deploy-state.ts";
 import { MEMBER_KINDS, vpcNameOf } from "./members.ts";
 
 /** Kinds whose workloads have a name. A job has as many tasks as it runs, and none that lasts. */
@@ -48,7 +49,7 @@ export function createNeighbours({ store, clock, activity, node, rules }: Parts)
 
   /** The state of an idle workload says that it is wanted; the reconcile loop starts it. */
   async function want({ workspace, uid, state }: Resource): Promise<void> {
-    const { activeRevision } = state as { activeRevision?: string };
+    const { activeRevision }: DeployState = state;
     const wanted = activeRevision === undefined ? {} : { wantedRevision: activeRevision };
     await store.resources.update(workspace, uid, (current) =>
       runningOf(current).length > 0 ? null : { state: { ...current.state, wantedAt: clock.now(), ...wanted } },
@@ -107,8 +108,8 @@ export function createNeighbours({ store, clock, activity, node, rules }: Parts)
 /** States in which nothing is started, however much it is wanted. */
 const IDLE = ["FAILED", "DEACTIVATED", "TERMINATED"];
 
-const runningOf = ({ state }: Pick<Resource, "state">) =>
-  ((state as InstancesState<Endpoint>).instances ?? []).filter(({ phase }) => phase === "running");
+const runningOf = ({ state }: { state: InstancesState<Endpoint> }) =>
+  (state.instances ?? []).filter(({ phase }) => phase === "running");
 
 const notInternal = ({ text }: Host, { name }: WorkloadVpc): EgressRefusal => ({
   ...refusal(403, "firewall_blocked", `${text} is refused: workloads of the VPC '${name}' do not reach each other.`),

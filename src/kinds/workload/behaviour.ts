@@ -1,13 +1,14 @@
 /** Behaviour that all workload kinds share. */
 import { invalidField } from "../../contract/errors.ts";
 import type { Status } from "../../contract/fields.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Behaviour, Input, Outlook, PrepareContext } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { deployReconciler } from "./deploy-reconcile.ts";
-import { type Env, preparedEnvs } from "./envs.ts";
+import { preparedEnvs } from "./envs.ts";
 import { settledMemoryMb } from "./memory.ts";
 import { prepareNetwork } from "./network.ts";
-import { MEMORY_DEFAULT_MB } from "./spec.ts";
+import { MEMORY_DEFAULT_MB, type WorkloadSpec } from "./spec.ts";
 import { prepareTriggers } from "./triggers.ts";
 import { codeUploads } from "./uploads.ts";
 
@@ -17,32 +18,36 @@ type Json = Record<string, unknown>;
 
 /** Defaults and rules of `enabled`, `region`, `runtime` and `triggers`. */
 export function prepareWorkload(
-  input: Input,
+  input: Input<Resource<WorkloadSpec>>,
   kind: string,
-  context: PrepareContext,
+  context: PrepareContext<Resource<WorkloadSpec>>,
   memoryMb = MEMORY_DEFAULT_MB,
 ): void {
   const { spec } = input;
   spec.enabled ??= true;
   settleRegion(input, context);
   prepareNetwork(input);
-  const runtime = { ...(spec.runtime as Json | undefined) };
+  const runtime = { ...spec.runtime };
   runtime.generation ??= GENERATION_DEFAULT;
-  const had = (context.current?.spec.runtime as Json | undefined)?.memory;
+  const had = context.current?.spec.runtime?.memory;
   const memory = { current: had, defaultMb: memoryMb, settings: context.deps.settings };
   runtime.memory = settledMemoryMb("spec.runtime.memory", runtime.memory, memory);
   if (runtime.envs) {
-    const stored = (context.current?.spec.runtime as Json | undefined)?.envs;
-    runtime.envs = preparedEnvs(runtime.envs as Env[], "spec.runtime.envs", stored as Env[] | undefined);
+    runtime.envs = preparedEnvs(runtime.envs, "spec.runtime.envs", context.current?.spec.runtime?.envs);
   }
-  const { minScale, maxScale } = runtime as { minScale?: number; maxScale?: number };
+  const { minScale, maxScale } = runtime;
   if (minScale !== undefined && maxScale !== undefined && minScale > maxScale)
     throw invalidField("spec.runtime.minScale", `must not be above maxScale, which is ${maxScale}`);
   spec.runtime = runtime;
   prepareTriggers(input, kind, context);
 }
 
-export function settleRegion({ spec }: Input, { current, deps }: PrepareContext): void {
+type Regional = Pick<WorkloadSpec, "region">;
+
+export function settleRegion(
+  { spec }: Input<Resource<Regional>>,
+  { current, deps }: PrepareContext<Resource<Regional>>,
+): void {
   spec.region = chosenRegion("spec.region", spec.region, current?.spec.region, deps.settings);
 }
 

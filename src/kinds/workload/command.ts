@@ -4,9 +4,9 @@ import type { Resource } from "../../store/resources/resource.ts";
 import { serverOf } from "../hub/servers.ts";
 import { describedImage, type ImageRequest, type StartImage, startImage } from "../image/pull.ts";
 import type { Deps } from "../port.ts";
-import type { Attachment } from "../sandbox/machine.ts";
 import { baseImage } from "./bundle.ts";
 import { type Bundle, runtimeOf } from "./deploy-state.ts";
+import { workloadSpec } from "./spec.ts";
 
 interface Command {
   image: StartImage;
@@ -31,7 +31,7 @@ export async function commandOf(
   const server = serverOf({ kind, spec }, deps.settings);
   if (server && server.runs !== "platform") {
     const { builtin, inVolume } = server.runs;
-    const [volume] = (spec.volumes ?? []) as Attachment[];
+    const [volume] = workloadSpec(spec).volumes ?? [];
     const argv = inVolume === undefined || !volume ? [] : [`${volume.mountPath}${inVolume}`];
     return { image: base, exec: { argv, builtin } };
   }

@@ -6,7 +6,7 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { type HubServer, serverOf } from "../hub/servers.ts";
 import type { Settings } from "../port.ts";
-import type { Env } from "./envs.ts";
+import { workloadSpec } from "./spec.ts";
 
 type Spec = Record<string, unknown>;
 
@@ -23,15 +23,14 @@ const LOADERS = new RegExp(
   "i",
 );
 
-export const connectionNames = ({ integrationConnections }: Spec): string[] =>
-  Array.isArray(integrationConnections) ? (integrationConnections as string[]) : [];
+export const connectionNames = (spec: Spec): string[] => workloadSpec(spec).integrationConnections ?? [];
 
 /** Refuses a function with connections whose configuration could make other code read their secrets. */
 export function requireUntouched(spec: Spec, settings: Pick<Settings, "brand">): void {
   if (connectionNames(spec).length === 0) return;
   const server = serverOf({ kind: "function", spec }, settings);
   if (server) requirePlain(spec, server);
-  const { envs = [] } = (spec.runtime ?? {}) as { envs?: Env[] };
+  const { envs = [] } = workloadSpec(spec).runtime ?? {};
   for (const [index, { name }] of envs.entries())
     if (LOADERS.test(name))
       throw invalidField(
@@ -41,7 +40,7 @@ export function requireUntouched(spec: Spec, settings: Pick<Settings, "brand">):
 }
 
 function requirePlain(spec: Spec, { displayName }: HubServer): void {
-  const { envs } = (spec.runtime ?? {}) as { envs?: unknown };
+  const { envs } = workloadSpec(spec).runtime ?? {};
   for (const [field, value] of Object.entries({ "runtime.envs": envs, volumes: spec.volumes, drives: spec.drives }))
     if (Array.isArray(value) && value.length > 0)
       throw invalidField(

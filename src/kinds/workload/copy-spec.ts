@@ -6,7 +6,7 @@ import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";
 import type { ImageRequest, StartImage } from "../image/pull.ts";
 import type { Deps } from "../port.ts";
-import { type Attachment, volumeMounts } from "../sandbox/machine.ts";
+import { volumeMounts } from "../sandbox/machine.ts";
 import { codeEnv } from "./bundle.ts";
 import { commandOf } from "./command.ts";
 import { connectionEnv } from "./connection-env.ts";
@@ -17,7 +17,7 @@ import { limitsFor } from "./limits.ts";
 import { logTag } from "./log-tag.ts";
 import { neighbourEnv } from "./neighbour-env.ts";
 import { platformEnv, usualEnv } from "./platform-env.ts";
-import { MEMORY_DEFAULT_MB, secrets } from "./spec.ts";
+import { MEMORY_DEFAULT_MB, secrets, workloadSpec } from "./spec.ts";
 import { CODE_PATH } from "./start-command.ts";
 import { trustOf } from "./trust.ts";
 
@@ -74,7 +74,7 @@ export async function copyMachine(
       ...(bundle?.drive ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
       ...trust.mounts,
       ...(await driveMounts(resource, spec, deps)),
-      ...(await volumeMounts(resource, (spec.volumes ?? []) as Attachment[], deps)),
+      ...(await volumeMounts(resource, workloadSpec(spec).volumes ?? [], deps)),
     ],
     network: "outbound",
     loopbackNames: true,

@@ -161,7 +161,7 @@ function admitted(resource: Resource, revision: string | undefined, status: "DEP
 /** The canary revision wanted beside the active one, whatever its share. */
 export function canaryOf({ spec, state }: Resource, { kept }: Pick<DeployObserved, "kept">): string | undefined {
   const { canary } = choiceOf({ spec });
-  return canary && canary !== (state as DeployState).activeRevision && kept.includes(canary) ? canary : undefined;
+  return canary && canary !== stateOf({ state }).activeRevision && kept.includes(canary) ? canary : undefined;
 }
 
 function planBuild(revision: string, { builder }: DeployObserved, nowMs: number): Plan<DeployStep> {

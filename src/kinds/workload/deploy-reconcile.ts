@@ -15,7 +15,7 @@ import type { Modification } from "../../store/resources/resources.ts";
 import type { Revision } from "../../store/resources/revision.ts";
 import { isServed } from "../hub/servers.ts";
 import { eventTeller, pullingEvent, type StartImage } from "../image/pull.ts";
-import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
+import type { Deps, ReconcileContext, Reconciler } from "../port.ts";
 import { beginBuild, builderUid, keepBundle } from "./bundle.ts";
 import { copyMachine, portOf } from "./copy-spec.ts";
 import {
@@ -36,6 +36,7 @@ import {
   type DeployState,
   runtimeOf,
   stateOf,
+  type Workload,
 } from "./deploy-state.ts";
 import { logTag } from "./log-tag.ts";
 
@@ -47,7 +48,7 @@ const GRACE_MS = 5000;
 const TAIL_BYTES = 1500;
 const AUTO_GENERATED = /^x-[a-z0-9]+-auto-generated$/;
 
-export const deployReconciler = defineReconciler<DeployObserved, DeployStep>({
+export const deployReconciler: Reconciler<DeployObserved, DeployStep, Workload> = {
   async observe(resource, { deps }) {
     const revisions = await deps.store.resources.revisionsOf(resource.workspace, resource.uid);
     const kept = revisions.map(({ id }) => id);
@@ -76,7 +77,7 @@ export const deployReconciler = defineReconciler<DeployObserved, DeployStep>({
   },
   plan: planDeploy,
   act: (step, resource, context) => ACTS[step.do](step as never, resource, context),
-});
+};
 
 /** A build in a workload, or one of an image, which keeps its own time. */
 async function observeBuild(uid: string, { builder, driver, clock }: Deps): Promise<DeployObserved["builder"]> {

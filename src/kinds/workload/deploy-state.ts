@@ -4,9 +4,12 @@ import type { InstancesState } from "../../contract/instance.ts";
 import type { Endpoint } from "../../node/dial/endpoint.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { PullPolicy } from "../image/images.ts";
-import type { UploadTicket } from "../uploads.ts";
+import type { UploadTicket } from "../upload-ticket.ts";
+import type { WorkloadSpec } from "./spec.ts";
 
-export interface DeployState extends InstancesState<Endpoint> {
+export type Workload = Resource<WorkloadSpec, DeployState>;
+
+export type DeployState = InstancesState<Endpoint> & {
   /** The revision that answers requests. */
   activeRevision?: string;
   /** The canary that is ready to run; see contract/revision-share.ts. */
@@ -14,13 +17,13 @@ export interface DeployState extends InstancesState<Endpoint> {
   /** The revision that answered before. */
   previousRevision?: string;
   /** The awaited upload and its revision. */
-  upload?: UploadTicket;
+  upload?: UploadTicket | undefined;
   /** The code of each revision. A revision without an entry runs the code of the one before. */
   revisions?: Record<string, RevisionCode>;
   copies?: Copy[];
   /** Crashes in a row without a healthy run between them, by revision. */
   crashes?: Record<string, Crashes>;
-}
+};
 
 export interface RevisionCode {
   /** Digest of the archive. */
@@ -62,7 +65,7 @@ export interface Crashes {
   firstStarts?: number;
 }
 
-export const stateOf = (resource: Pick<Resource, "state">): DeployState => resource.state as DeployState;
+export const stateOf = ({ state }: { state: DeployState }): DeployState => state;
 
 export interface Crash {
   nowMs: number;

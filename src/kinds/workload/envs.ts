@@ -1,12 +1,10 @@
 /** Environment variables in a workload's spec. */
+import type { z } from "zod";
 import { invalidField } from "../../contract/errors.ts";
+import type { env } from "../../contract/fields.ts";
 import { MASK } from "../../contract/secret-fields.ts";
 
-export interface Env {
-  name: string;
-  value?: string;
-  secret?: boolean;
-}
+export type Env = z.output<typeof env>;
 
 /** Prefix of the platform's own variables, which owners may not set. */
 const RESERVED_PREFIX = "BL_";

@@ -6,9 +6,10 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { chooseGrade } from "../../contract/isolation.ts";
 import { type Grade, isAtLeast } from "../../lib/grades.ts";
 import type { Driver } from "../../node/driver.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import type { Store } from "../../store/store.ts";
 import { appliesTo, policy as policyKind } from "../policy/kind.ts";
+import { workloadSpec } from "./spec.ts";
 
 type Owner = Pick<Resource, "kind" | "workspace" | "spec">;
 type Records = Pick<Store, "resources">;
@@ -22,9 +23,10 @@ export async function leastIsolation(owner: Owner, { resources }: Records): Prom
   const kind = owner.kind === "image" ? String(owner.spec.resourceType) : owner.kind;
   const policies = await resources.listNested(owner.workspace, policyKind.name, POLICIES_MAX);
   const asked = policies
+    .map((each) => ofKind(policyKind, each))
     .filter(({ spec, deletedAt }) => spec.type === "isolation" && deletedAt === null && appliesTo(spec, kind))
-    .map(({ spec }) => spec.isolation as Grade);
-  const { isolation } = (owner.spec.runtime ?? {}) as { isolation?: Grade };
+    .flatMap(({ spec }) => spec.isolation ?? []);
+  const { isolation } = workloadSpec(owner.spec).runtime ?? {};
   return [...asked, ...(isolation ? [isolation] : [])].reduce<Grade | undefined>(
     (strongest, grade) => (strongest !== undefined && isAtLeast(strongest, grade) ? strongest : grade),
     undefined,

@@ -13,14 +13,14 @@ import { vpc as vpcKind } from "../vpc/kind.ts";
 import { vpcNameOf } from "../vpc/members.ts";
 import { idleRules } from "./idle-rules.ts";
 import { networkOf } from "./network.ts";
+import { workloadSpec } from "./spec.ts";
 import { warnWithoutNat } from "./without-nat.ts";
 
 type Spec = Record<string, unknown>;
 
 const DEDICATED = "dedicated";
 
-const egressOf = (spec: Spec): { mode?: string; gateway?: string } =>
-  (spec.network as { egress?: { mode?: string; gateway?: string } } | undefined)?.egress ?? {};
+const egressOf = (spec: Spec) => workloadSpec(spec).network?.egress ?? {};
 
 /** The name of the gateway that a workload leaves by; undefined = the workload has none. */
 export const gatewayOf = (spec: Spec): string | undefined => egressOf(spec).gateway || undefined;

@@ -9,12 +9,13 @@ import type { WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
 import type { WorkloadVpc } from "../../lib/network/egress/workload-vpc.ts";
 import type { Input } from "../port.ts";
 import { requireKnownMembers } from "./network-members.ts";
+import { workloadSpec } from "./spec.ts";
 
-export type NetworkSpec = NetworkRules & { proxy?: RoutingSpec };
+export type NetworkSpec = NetworkRules & { proxy?: RoutingSpec | undefined };
 
 const PLACE = "spec.network";
 
-export const networkOf = (spec: Record<string, unknown>): NetworkSpec => (spec.network ?? {}) as NetworkSpec;
+export const networkOf = (spec: Record<string, unknown>): NetworkSpec => workloadSpec(spec).network ?? {};
 
 /** Throws RuleProblem. The rules of the workspace come first: their refusals are the ones to name. */
 export function compileNetwork(

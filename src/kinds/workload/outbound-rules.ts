@@ -7,12 +7,12 @@ import { restoreSecrets } from "../../contract/secret-fields.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
 import { type Bandwidth, type BandwidthSpec, lowestBandwidth } from "../../lib/network/egress/bandwidth.ts";
 import type { OperatorNetwork } from "../../lib/network/egress/operator-networks.ts";
-import { closedPolicy, type NetworkRules, type PlacedRules } from "../../lib/network/egress/outbound-policy.ts";
+import { closedPolicy, type PlacedRules } from "../../lib/network/egress/outbound-policy.ts";
 import { NO_ROUTES } from "../../lib/network/egress/routes.ts";
 import type { RulesSource, WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
 import type { Driver } from "../../node/driver.ts";
 import type { WorkloadSpec } from "../../node/workload.ts";
-import type { Resource } from "../../store/resources/resource.ts";
+import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import type { Store } from "../../store/store.ts";
 import { egressGateway } from "../egress-gateway/kind.ts";
 import { egressIp } from "../egress-ip/kind.ts";
@@ -134,10 +134,11 @@ export function createOutboundRules(parts: Parts): OutboundRules {
     const kind = resource.kind === "image" ? String(resource.spec.resourceType) : resource.kind;
     const policies = await store.resources.listNested(workspace, policyKind.name, POLICIES_MAX);
     return policies
+      .map((each) => ofKind(policyKind, each))
       .filter(({ spec, deletedAt }) => spec.type === "network" && deletedAt === null && appliesTo(spec, kind))
       .map(({ name, spec }) => ({
         place: `policy ${name}: spec.network`,
-        rules: (spec.network ?? {}) as NetworkRules,
+        rules: spec.network ?? {},
       }));
   }
 

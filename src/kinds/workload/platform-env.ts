@@ -3,6 +3,7 @@ import { PLATFORM_DOOR_PORT } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Settings } from "../port.ts";
 import { logTag } from "./log-tag.ts";
+import { workloadSpec } from "./spec.ts";
 
 /** Variables that owners cannot override. */
 export function platformEnv({ workspace, kind, name, spec }: Resource, settings: Settings): Record<string, string> {
@@ -40,7 +41,4 @@ export function usualEnv(resource: Resource, { otlpUrl }: Settings): Record<stri
   };
 }
 
-const generationOf = ({ runtime }: Resource["spec"]): string => {
-  const { generation } = (runtime ?? {}) as { generation?: unknown };
-  return typeof generation === "string" ? generation : "mk3";
-};
+const generationOf = (spec: Resource["spec"]): string => workloadSpec(spec).runtime?.generation ?? "mk3";

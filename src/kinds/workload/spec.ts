@@ -3,9 +3,9 @@ import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import type { Reference } from "../../contract/references.ts";
 import { isolation } from "./isolation-spec.ts";
-import { networkSecrets } from "./network-spec.ts";
+import { network, networkSecrets, vpc } from "./network-spec.ts";
 
-export { network, vpc } from "./network-spec.ts";
+export { network, vpc };
 
 /** Memory of a workload that does not set it. */
 export const MEMORY_DEFAULT_MB = 2048;
@@ -71,6 +71,23 @@ const archiveComes = {
     .describe("Its code comes as an archive; the answer's upload-url header says where to PUT it."),
 };
 export const upload = { create: archiveComes, update: archiveComes };
+
+const several = z.looseObject({
+  ...common,
+  network: network.optional(),
+  vpc: vpc.optional(),
+  urls: urls.optional(),
+  runtime: z.looseObject({ ...runtime, ...scale }).optional(),
+  volumes: fields.volumeAttachments.optional(),
+  drives: fields.driveAttachments.optional(),
+  integrationConnections: fields.names.optional(),
+});
+
+/** The members that several kinds of workloads have. */
+export type WorkloadSpec = z.output<typeof several>;
+
+/** The spec of a workload of any kind: each kind has some of these members, and no other meaning for their names. */
+export const workloadSpec = (spec: Record<string, unknown>): WorkloadSpec => spec as WorkloadSpec;
 
 export const secrets = [
   "spec.runtime.envs[name?secret].value",

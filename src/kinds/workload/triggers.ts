@@ -9,7 +9,6 @@ import {
   callbackSecretKey,
   ownPath,
   TRIGGER_SEGMENTS_MAX,
-  type Trigger,
   type TriggerConfiguration,
   triggerPath,
 } from "../../contract/triggers.ts";
@@ -17,6 +16,7 @@ import { randomSecret } from "../../lib/ids.ts";
 import { classifyAddress } from "../../lib/network/address-class.ts";
 import type { Input, PrepareContext } from "../port.ts";
 import { checkCron } from "./cron.ts";
+import { type WorkloadSpec, workloadSpec } from "./spec.ts";
 
 /** Requests that one firing sends to a workload. Larger batches belong into a job. */
 const REQUESTS_MAX = 100;
@@ -31,10 +31,10 @@ const REQUEST_PATH = /^[\x21-\x7e]*$/;
 const SEGMENT = /^[A-Za-z0-9._~!$&'()*+,;=:@%-]+$/;
 
 /** A trigger as the client sent it, before id and type are set. */
-type SentTrigger = Omit<Trigger, "id" | "type"> & Partial<Pick<Trigger, "id" | "type">>;
+type SentTrigger = NonNullable<WorkloadSpec["triggers"]>[number];
 
 export function prepareTriggers(input: Input, kind: string, { current, deps, reveal }: PrepareContext): void {
-  const triggers = input.spec.triggers as SentTrigger[] | undefined;
+  const { triggers } = workloadSpec(input.spec);
   if (!triggers) return;
   nameTriggers(triggers);
   const stored = current ? deps.store.resources.secretsOf(current) : {};
@@ -58,7 +58,7 @@ export function prepareTriggers(input: Input, kind: string, { current, deps, rev
 
 /** Claims the paths of triggers within the workspace, so that a path leads to one workload. */
 export function triggerClaims(input: Input, workspace: string): Link[] {
-  return ((input.spec.triggers as Trigger[] | undefined) ?? []).flatMap((trigger, index) => {
+  return (workloadSpec(input.spec).triggers ?? []).flatMap((trigger, index) => {
     const path = triggerPath(trigger);
     // Paths below the workload's own address need no claim.
     if (path === "" || trigger.type === "cron" || TAKEN_SEGMENTS.has(firstSegment(path))) return [];

@@ -2,9 +2,9 @@
 import type { Link } from "../../contract/references.ts";
 import { hostClaim, requireVerifiedDomain } from "../host.ts";
 import { type Input, type PrepareContext, workspaceOf } from "../port.ts";
-import type { WorkloadUrl } from "./spec.ts";
+import { type WorkloadUrl, workloadSpec } from "./spec.ts";
 
-const urlsOf = ({ spec }: Pick<Input, "spec">): WorkloadUrl[] => (spec.urls as WorkloadUrl[] | undefined) ?? [];
+const urlsOf = ({ spec }: Pick<Input, "spec">): WorkloadUrl[] => workloadSpec(spec).urls ?? [];
 
 const hostOf = ({ domain, subdomain }: WorkloadUrl): string =>
   (subdomain ? `${subdomain}.${domain}` : domain).toLowerCase();

@@ -1,5 +1,6 @@
 /** A resource as the core knows it, and its two conversions to and from a row. */
 import type { Event } from "../../contract/fields.ts";
+import type { Kind, SpecOf, StateOf } from "../../contract/kind.ts";
 import { sequenceOfUid, timeOfUid } from "../../lib/ids.ts";
 import type { ResourceRow } from "../database/schema.ts";
 
@@ -10,7 +11,10 @@ export interface Metadata {
   [extra: string]: unknown;
 }
 
-export interface Resource {
+export type Json = Record<string, unknown>;
+
+/** `Spec` and `State` are known where the kind is: see `ResourceOf`. */
+export interface Resource<Spec extends Json = Json, State extends Json = Json> {
   uid: string;
   workspace: string;
   kind: string;
@@ -19,10 +23,10 @@ export interface Resource {
   name: string;
   metadata: Metadata;
   /** Secrets are masked here; see Resources.secretsOf. */
-  spec: Record<string, unknown>;
+  spec: Spec;
   sealedSecrets: string | null;
   /** Facts that the platform observed or decided. */
-  state: Record<string, unknown>;
+  state: State;
   status: string | null;
   events: Event[];
   /** Counts changes of the spec; `observedGeneration` is the last one that was acted on. */
@@ -43,13 +47,22 @@ export interface Resource {
   statusAt: number;
 }
 
+/** A resource of the kind. */
+export type ResourceOf<K extends Kind> = Resource<SpecOf<K>, StateOf<K>>;
+
+/** The resource with the types of its kind. */
+export function ofKind<K extends Kind>(kind: K, resource: Resource): ResourceOf<K> {
+  if (resource.kind !== kind.name) throw new Error(`a ${resource.kind} is no ${kind.name}`);
+  return resource as ResourceOf<K>;
+}
+
 type Row = Omit<ResourceRow, "id" | "search">;
 
 export const fromRow = (row: Row): Resource =>
   withTexts(row, {
     metadata: JSON.parse(row.metadata) as Metadata,
-    spec: JSON.parse(row.spec) as Record<string, unknown>,
-    state: JSON.parse(row.state) as Record<string, unknown>,
+    spec: JSON.parse(row.spec) as Json,
+    state: JSON.parse(row.state) as Json,
     events: JSON.parse(row.events) as Event[],
   });
 
