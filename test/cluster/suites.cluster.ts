@@ -4,6 +4,7 @@ import { basics } from "./suites/basics.ts";
 import { chaos } from "./suites/chaos.ts";
 import { client } from "./suites/client.ts";
 import { conformance } from "./suites/conformance.ts";
+import { images } from "./suites/images.ts";
 import { type Installation, installBerth } from "./suites/installation.ts";
 import { platform } from "./suites/platform.ts";
 import { importAgentImage } from "./world/agent-image.ts";
@@ -31,6 +32,7 @@ suite("a real cluster", () => {
     });
     after(() => installation?.stop());
     platform(get, () => installation);
+    images(get, () => installation);
     chaos(get, () => installation);
   });
 });

@@ -119,6 +119,11 @@ export class Kubelet {
     rmSync(this.#dir, { recursive: true, force: true, maxRetries: 10 });
   }
 
+  /** An image that registries have from now on. */
+  addImage(name: string, image: KubeImage): void {
+    this.#images[name] = image;
+  }
+
   /** Ends a pod as a machine does that runs out of room. */
   evict(uid: string): void {
     const pod = this.#find(uid);

@@ -9,6 +9,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../free-port.ts";
 import { type Answer, TEST_KEY } from "../platform.ts";
 import { addImage, type FakeRegistry, startFakeRegistry } from "../registry/fake-registry.ts";
+import { pushImage } from "../registry/push-image.ts";
 import { type ServerProcess, startServer } from "../server-process.ts";
 import {
   BASE_IMAGE,
@@ -127,6 +128,29 @@ describe("a server with driver kubernetes", { skip: kubernetesMissing ?? false }
     assert.equal((await call("DELETE", "/v0/sandboxes/mine")).status, 200);
     await until(pods, ({ length }) => length === 0);
     assert.equal(cluster.api.store.list("secrets", NAMESPACE).length, 1, "the key alone is left");
+  });
+
+  test("an image that was pushed to the platform is a pod's, by its name in the workspace and with its credentials", async () => {
+    const authorization = `Basic ${Buffer.from(`any:${TEST_KEY}`).toString("base64")}`;
+    await pushImage(server.url, registry, "team/tool:1", { authorization, to: "main/own:1" });
+    const { host } = new URL(server.url);
+    const digest = registry.tags.get("team/tool:1") ?? "";
+    cluster.kubelet.addImage(`${host}/main/sandbox/own@${digest}`, {
+      ...{ files: {}, env: { FROM_IMAGE: "pushed" }, login: `any:${TEST_KEY}` },
+    });
+    const body = { metadata: { name: "pushed" }, spec: { runtime: { image: "own:1", memory: 256 } } };
+    assert.match(JSON.stringify((await call("POST", "/v0/sandboxes", body)).body), /401 Unauthorized/);
+    assert.equal((await call("DELETE", "/v0/sandboxes/pushed")).status, 200);
+    const secret = { USERNAME: "any", PASSWORD: TEST_KEY };
+    const spec = { integration: "registry", config: { registry: host }, secret };
+    const connection = await call("POST", "/v0/integrations/connections", { metadata: { name: "ours" }, spec });
+    assert.equal(connection.status, 200, JSON.stringify(connection.body));
+    const made = await call("POST", "/v0/sandboxes", { ...body, metadata: { name: "again" } });
+    assert.equal(made.body.status, "DEPLOYED", JSON.stringify(made.body));
+    const asked = { command: "echo $FROM_IMAGE", waitForCompletion: true };
+    assert.equal((await call("POST", "/main/sandboxes/again/process", asked)).body.logs, "pushed\n");
+    assert.equal((await call("DELETE", "/v0/sandboxes/again")).status, 200);
+    await until(pods, ({ length }) => length === 0);
   });
 
   test("a workspace that runs signed images only gets no other image from the kubelet", async () => {

@@ -21,20 +21,21 @@ export const agrees = (cluster: Cluster<string>): Promise<string[]> =>
     ({ length }) => length === 0,
   );
 
-async function differences({ all, query }: Cluster<string>): Promise<string[]> {
+async function differences({ all, query, isShared }: Cluster<string>): Promise<string[]> {
   const rows = await query<Row>(`${PLACED} ('sandbox') UNION ALL ${PLACED} ${DEPLOYED_KINDS}`);
   const expected = rows.flatMap((row) => uidsOf(row).map((uid) => ({ uid, node: row.node, name: row.name })));
   const found: string[] = [];
   const places = new Map<string, string>();
-  for (const member of all) {
+  // Of servers that share their workloads one tells them all.
+  for (const member of isShared ? all.slice(0, 1) : all) {
     const running = member.running();
     for (const { uid, name } of running) {
       const other = places.get(uid);
       if (other) found.push(`${name} runs at ${other} and at ${member.name}`);
       places.set(uid, member.name);
     }
-    if (!member.isUp) continue;
-    const mine = expected.filter(({ node }) => node === member.id);
+    if (!member.isUp && !isShared) continue;
+    const mine = expected.filter(({ node }) => isShared || node === member.id);
     for (const { uid, name } of mine)
       if (!running.some((each) => each.uid === uid)) found.push(`${name} (${uid}) does not run at ${member.name}`);
     for (const { uid, name } of running)

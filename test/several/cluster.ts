@@ -15,6 +15,7 @@ import { type PrivatePostgres, startPrivatePostgres } from "../postgres.ts";
 import { type Member, makeMember } from "./member.ts";
 import { type Cut, type Relay, startRelay } from "./relay.ts";
 import { until } from "./use.ts";
+import type { Running } from "./what-runs.ts";
 
 export interface Cluster<Name extends string> extends AsyncDisposable {
   members: Record<Name, Member>;
@@ -23,14 +24,23 @@ export interface Cluster<Name extends string> extends AsyncDisposable {
   /** Ends the connections of other servers to this one; new ones fail until `mend`. */
   cut(name: Name, how: Cut): void;
   mend(name: Name): void;
+  /** Every server can act on every workload: none of them is one server's own. */
+  isShared: boolean;
   /** Runs a statement on the database of the servers. */
   query<Row>(text: string): Promise<Row[]>;
   stop(): Promise<void>;
 }
 
+export interface ClusterOptions {
+  /** Settings of each server beside those of every test. */
+  env?: () => Promise<Record<string, string>>;
+  /** The workloads that all servers have together, where they do not run on machines of their own. */
+  running?: () => Running[];
+}
+
 export async function startCluster<Name extends string>(
   names: readonly Name[],
-  env: Record<string, string> = {},
+  { env = async () => ({}), running }: ClusterOptions = {},
 ): Promise<Cluster<Name>> {
   const postgres = await startPrivatePostgres();
   if ("reason" in postgres) throw new Error(postgres.reason);
@@ -56,7 +66,10 @@ export async function startCluster<Name extends string>(
     const relay = await startRelay(port);
     relays.set(name, relay);
     const peer = { BERTH_PEER_HOST: "127.0.0.1", BERTH_PEER_PORT: String(port), BERTH_PEER_ADDRESS: relay.address };
-    members.set(name, makeMember({ name, databaseUrl: postgres.url, env: { ...peer, ...env }, isAble }));
+    members.set(
+      name,
+      makeMember({ name, databaseUrl: postgres.url, env: { ...peer, ...(await env()) }, isAble, running }),
+    );
   }
   const all = [...members.values()];
   const relayOf = (name: Name): Relay => relays.get(name) ?? assert.fail(`no relay for ${name}`);
@@ -64,7 +77,7 @@ export async function startCluster<Name extends string>(
     closed();
     const left: string[] = [];
     try {
-      for (const member of all) left.push(...(await endedOn(member)));
+      for (const member of all) left.push(...(await endedOn(member, running !== undefined)));
     } finally {
       for (const relay of relays.values()) await relay.stop();
       closedPostgres();
@@ -76,17 +89,17 @@ export async function startCluster<Name extends string>(
   await Promise.all(all.map((member) => member.start()));
   return {
     members: Object.fromEntries(members) as Record<Name, Member>,
-    ...{ all, postgres, query, stop },
+    ...{ all, postgres, query, stop, isShared: running !== undefined },
     cut: (name, how) => relayOf(name).cut(how),
     mend: (name) => relayOf(name).mend(),
     [Symbol.asyncDispose]: stop,
   };
 }
 
-/** Ends the server with its workloads; returns the traces that are left. */
-async function endedOn(member: Member): Promise<string[]> {
+/** Ends the server with its workloads; returns the traces that are left on a machine of its own. */
+async function endedOn(member: Member, isShared: boolean): Promise<string[]> {
   await member.berth("down", "--purge", "--yes");
-  const traces = tracesOf(join(member.dataDir, "runtime"));
+  const traces = isShared ? [] : tracesOf(join(member.dataDir, "runtime"));
   await member.remove();
   return traces;
 }

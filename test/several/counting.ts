@@ -9,12 +9,27 @@ import { exec, makeSandbox, mark, markOf, until } from "./use.ts";
 /** Requests at once. */
 const AT_ONCE = 4;
 
-export function counting(get: () => Cluster<string>, count: number): void {
+/** `network`: the network between the servers breaks as well. */
+export function counting(get: () => Cluster<string>, count: number, network: "whole" | "cut" = "whole"): void {
   const names = Array.from({ length: count }, (_, n) => `many-${n}`);
   /** A server for each sandbox; `shift` chooses another one. */
   const memberFor = (name: string, shift: number): Member => {
     const { all } = get();
     return all[(names.indexOf(name) + shift) % all.length] ?? assert.fail();
+  };
+
+  /** Every sandbox answers with its own file and process, and nothing is doubled. */
+  const isWhole = async (shift: number): Promise<void> => {
+    await inTurn(names, async (name) => {
+      const through = memberFor(name, shift);
+      // A server that returns, or connects anew, may refuse for a moment.
+      await until(
+        () => exec(through, name, "true"),
+        ({ status }) => status === 200,
+      );
+      assert.equal(await markOf(through, name), alive(name));
+    });
+    await agrees(get());
   };
 
   test(`${count} sandboxes, made and used through all servers`, async () => {
@@ -23,6 +38,7 @@ export function counting(get: () => Cluster<string>, count: number): void {
       assert.equal(await mark(memberFor(name, 1), name), name);
     });
     await agrees(get());
+    if (get().isShared) return;
     const perMember = get().all.map((member) => member.running().filter(({ name }) => names.includes(name)).length);
     assert.equal(
       perMember.reduce((sum, each) => sum + each),
@@ -42,17 +58,24 @@ export function counting(get: () => Cluster<string>, count: number): void {
       const theirs = names.filter((name) => others.some((other) => other.running().some((each) => each.name === name)));
       await inTurn(theirs, async (name) => assert.equal(await markOf(others[0] ?? assert.fail(), name), alive(name)));
       await member.start();
-      await inTurn(names, async (name) => {
-        const through = memberFor(name, all.indexOf(member));
-        // The sandbox may still count as away for a moment.
-        await until(
-          () => exec(through, name, "true"),
-          ({ status }) => status === 200,
-        );
-        assert.equal(await markOf(through, name), alive(name));
-      });
-      await agrees(get());
+      await isWhole(all.indexOf(member));
     }
+  });
+
+  test("each server is cut off from the others and found again", { skip: network === "whole" }, async () => {
+    const cluster = get();
+    for (const member of cluster.all) {
+      cluster.cut(member.name, "refused");
+      const own = names.filter((name) => member.running().some((each) => each.name === name));
+      await inTurn(own, async (name) => assert.equal(await markOf(member, name), alive(name)));
+      cluster.mend(member.name);
+      await isWhole(cluster.all.indexOf(member) + 1);
+    }
+  });
+
+  test("the database restarts: every sandbox is the same, through every server", async () => {
+    await get().postgres.crash();
+    await isWhole(1);
   });
 
   test("sandboxes that are deleted through other servers are gone", async () => {

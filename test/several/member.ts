@@ -42,9 +42,11 @@ export interface MemberOptions {
   env: Record<string, string>;
   /** Waits until the machine of the server with this id can run workloads. */
   isAble(id: string): Promise<unknown>;
+  /** Default: what runs on the member's own machine. */
+  running?: (() => Running[]) | undefined;
 }
 
-export function makeMember({ name, databaseUrl, env: given, isAble }: MemberOptions): Member {
+export function makeMember({ name, databaseUrl, env: given, isAble, running }: MemberOptions): Member {
   const dataDir = mkdtempSync(join(tmpdir(), `berth-${name}-`));
   let server: ServerProcess | null = null;
   let url = "";
@@ -86,7 +88,7 @@ export function makeMember({ name, databaseUrl, env: given, isAble }: MemberOpti
         ...init,
         headers: { "x-service-authorization": `Bearer ${TEST_KEY}`, ...init.headers },
       }),
-    running: () => runningOn(dataDir),
+    running: running ?? (() => runningOn(dataDir)),
     strayGroups: () => strayGroupsOn(dataDir),
     berth: (...args) =>
       execute(process.execPath, [join(import.meta.dirname, "../../bin/berth.js"), ...args], {

@@ -15,12 +15,13 @@ import { requireSigned, runsSignedOnly } from "./signatures.ts";
 
 type EngineDeps = Pick<Deps, "store" | "driver" | "settings" | "puller">;
 
-/** Null where the driver keeps images itself. */
+/** Null where the driver keeps images itself. `isOurs`: the platform's own registry has the image. */
 export async function engineImage(
   name: string,
   user: User,
   deps: EngineDeps,
   request: ImageRequest,
+  isOurs = false,
 ): Promise<StartImage | null> {
   if ((await deps.driver.capability("images")) !== null) return null;
   const { brand } = deps.settings;
@@ -31,7 +32,7 @@ export async function engineImage(
   if (!reference) throw new PlatformError("bad_request", `There is no image ${name}.`);
   const credentials = await pullCredentials(user.workspace, request.dockerConfig, deps);
   const asked: PullRequest = { workspace: user.workspace, reference, credentials };
-  await deps.puller.requireAllowed(asked);
+  if (!isOurs) await deps.puller.requireAllowed(asked);
   const pull: ImagePull = {
     ...(request.policy === undefined ? {} : { policy: request.policy }),
     ...credentialsFor(reference, asked),

@@ -1,7 +1,7 @@
 /** Brings the image of a workload onto this machine, from its registry where that is needed, and records it. */
 
 import { PlatformError } from "../../contract/errors.ts";
-import { type Reference, referenceText } from "../../contract/image-reference.ts";
+import { type Reference, referenceText, repositoryText } from "../../contract/image-reference.ts";
 import { bytesText } from "../../lib/bytes-text.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import { type Progress, type Pulled, type PullRequest, withoutNear } from "../../node/images/puller.ts";
@@ -46,6 +46,9 @@ export async function startImage(
   if ("found" in resolved)
     return (await engineImage(reference, user, deps, request)) ?? localImage(reference, resolved.found, user, deps);
   const { remote } = resolved;
+  const isOurs = remote.known !== null && isOwn(remote.known);
+  const pulledByEngine = await engineImage(nameForEngine(remote), user, deps, request, isOurs);
+  if (pulledByEngine) return pulledByEngine;
   const here = await currentCopy(remote, user, deps, request);
   if (here) {
     await checkSignature(remote, { digest: here.digest, named: remote.known?.named }, user, deps, request);
@@ -56,6 +59,10 @@ export async function startImage(
   await checkSignature(remote, { digest: pulled.digest, named }, user, deps, request);
   return { ...pulled, source: sourceText(remote.reference, pulled.digest), isNew: true };
 }
+
+/** The name by which an engine outside of this server finds the image; a recorded tag means the content that it has now. */
+const nameForEngine = ({ reference, known }: RegistryImage): string =>
+  known ? `${repositoryText(reference)}@${known.named ?? known.digest}` : referenceText(reference);
 
 /** An image of this machine that comes from no registry: the platform's own, a file, a build. */
 async function localImage(

@@ -1,19 +1,26 @@
 /** Berth in the cluster as the chart installs it: two servers on one PostgreSQL, with the rights of the chart's Role. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
 import { join } from "node:path";
+import { pipeline } from "node:stream";
 import { promisify } from "node:util";
 import { CHART } from "../../helm/renderings.ts";
 import { createDatabase } from "../../postgres.ts";
 import { PATH } from "../parts/folder.ts";
+import { NODE_IP } from "../world/addresses.ts";
 import { BERTH_IMAGE } from "../world/berth-image.ts";
 import type { Cluster } from "../world/cluster.ts";
 import { type ClusterPostgres, startClusterPostgres } from "../world/postgres.ts";
 import { until } from "../world/until.ts";
 
-const API_KEY = "a-key-for-the-cluster";
+export const API_KEY = "a-key-for-the-cluster";
 export const NAMESPACE = "platform";
+/** Where kubelets and clients reach the servers. */
+export const PUBLIC_HOST = `${NODE_IP}:8080`;
+export const PUBLIC_URL = `http://${PUBLIC_HOST}`;
 
 export interface Answer<Body> {
   status: number;
@@ -23,7 +30,9 @@ export interface Answer<Body> {
 export interface Installation {
   postgres: ClusterPostgres;
   /** A request to the API through the service, which any ready server may take. */
-  call<Body>(method: string, path: string, body?: unknown): Promise<Answer<Body>>;
+  call<Body>(method: string, path: string, body?: unknown, headers?: object): Promise<Answer<Body>>;
+  /** Listens at the public address and leads every connection to the same server, as uploads in parts need it. */
+  openPublicAddress(): Promise<AsyncDisposable>;
   /** Names of the server pods that are ready. */
   servers(): Promise<string[]>;
   /** Replaces the servers as an upgrade does; resolves when all are new. */
@@ -50,6 +59,7 @@ export async function installBerth(cluster: Cluster): Promise<Installation> {
       image: { ...BERTH_IMAGE, pullPolicy: "Never" },
       secrets: { apiKey: API_KEY },
       database: { url: database.href },
+      publicUrl: PUBLIC_URL,
       settings: { BERTH_LOG_LEVEL: "info", BERTH_POOL_SIZE: "0", BERTH_STANDBY_AFTER: "600" },
     }),
   );
@@ -69,16 +79,36 @@ export async function installBerth(cluster: Cluster): Promise<Installation> {
   await until("two servers are ready", async () => (await servers()).length === 2);
   const service = await cluster.look<{ spec: { clusterIP: string } }>("get", "service", "berth", "-n", NAMESPACE);
   await until("the service leads to them", async () => (await fetch(`http://${service.spec.clusterIP}/readyz`)).ok);
+  const openPublicAddress = async (): Promise<AsyncDisposable> => {
+    const [name = ""] = await servers();
+    const { status } = await cluster.look<{ status: { podIP: string } }>("get", "pod", name, "-n", NAMESPACE);
+    const gateway = createServer((client) => {
+      const server = connect(8080, status.podIP);
+      pipeline(client, server, client, () => {}); // either side may hang up
+    });
+    gateway.listen(8080, NODE_IP);
+    await once(gateway, "listening");
+    return {
+      [Symbol.asyncDispose]: async () => {
+        gateway.close();
+      },
+    };
+  };
   return {
-    ...{ postgres, servers },
+    ...{ postgres, servers, openPublicAddress },
     upgrade: async () => {
       const annotation = `podAnnotations.upgraded=at-${Date.now()}`;
       await helm("upgrade", "berth", CHART, "--values", values, "--set", annotation, "--wait", "--timeout", "10m");
     },
-    call: async <Body>(method: string, path: string, body?: unknown) => {
+    call: async <Body>(method: string, path: string, body?: unknown, headers: object = {}) => {
       const answer = await fetch(`http://${service.spec.clusterIP}${path}`, {
         method,
-        headers: { authorization: `Bearer ${API_KEY}`, "content-type": "application/json", connection: "close" },
+        headers: {
+          authorization: `Bearer ${API_KEY}`,
+          "content-type": "application/json",
+          connection: "close",
+          ...headers,
+        },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       const text = await answer.text();

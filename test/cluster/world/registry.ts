@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { join } from "node:path";
-import { NODE_IP } from "./addresses.ts";
+import { NODE_IP, NODES } from "./addresses.ts";
 
 const PORT = 5000;
 const URL = `http://${NODE_IP}:${PORT}`;
@@ -11,10 +11,19 @@ const URL = `http://${NODE_IP}:${PORT}`;
 /** The folder that containerd finds its registries in. */
 export function writeRegistries(dir: string): string {
   const folder = join(dir, "registries");
-  mkdirSync(join(folder, "_default"), { recursive: true });
-  const hosts = `server = "${URL}"\n[host."${URL}"]\n  capabilities = ["pull", "resolve"]\n`;
-  writeFileSync(join(folder, "_default/hosts.toml"), hosts);
+  writeHosts(join(folder, "_default"), URL);
   return folder;
+}
+
+/** Lets containerd find a registry without TLS at its own address. */
+export function addPlainRegistry(dir: string, host: string): void {
+  for (const { name } of NODES) writeHosts(join(dir, name, "registries", host), `http://${host}`);
+}
+
+function writeHosts(folder: string, url: string): void {
+  mkdirSync(folder, { recursive: true });
+  const hosts = `server = "${url}"\n[host."${url}"]\n  capabilities = ["pull", "resolve"]\n`;
+  writeFileSync(join(folder, "hosts.toml"), hosts);
 }
 
 export async function startRegistry(): Promise<Server> {

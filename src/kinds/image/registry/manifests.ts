@@ -210,7 +210,8 @@ async function keepTag(
     if (before && before.loaded !== pulled?.name) await releaseImages([before], deps);
     return recorded;
   };
-  if (!isImage) return keep();
+  // A driver that keeps no images leaves the pull to its engine, which reads from this registry.
+  if (!isImage || (await deps.driver.capability("images")) === null) return keep();
   const request = ownRequest(place, { ...doorReference(place, tag, deps), digest }, workspace, deps);
   try {
     return await deps.puller.pull(request, { signal: new AbortController().signal }, keep);
