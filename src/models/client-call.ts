@@ -114,10 +114,12 @@ export function asChat(call: ClientCall, front: Front): FrontedCall {
   if (known) return known;
   const request: unknown = parsed(call.body);
   if (!isRecord(request)) throw new GatewayError("BAD_REQUEST", "The body must be a JSON object.");
+  const chat = front.toChat(request);
   const made: FrontedCall = {
     request,
+    chat,
     call: {
-      ...withBody(call, Buffer.from(JSON.stringify(front.toChat(request)))),
+      ...withBody(call, Buffer.from(JSON.stringify(chat))),
       path: "/v1/chat/completions",
       query: "",
       contentType: "application/json",
@@ -131,6 +133,8 @@ export function asChat(call: ClientCall, front: Front): FrontedCall {
 export interface FrontedCall {
   /** The request as the caller wrote it. */
   request: Record<string, unknown>;
+  /** The body of `call`. */
+  chat: Record<string, unknown>;
   call: ClientCall;
 }
 

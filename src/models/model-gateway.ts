@@ -220,7 +220,7 @@ async function serveCall(
   }
   if (isTokenCount(call, first)) {
     const estimated = engine.headerNames.estimated.flatMap((name) => [name, "true"]);
-    answerTokenCount(down, call, [...engine.labelsOf(first, target.requestId, 0), ...estimated]);
+    answerTokenCount(down, call, first, { labels: engine.labelsOf(first, target.requestId, 0), estimated });
     return;
   }
   const left = await askModels(engine, { passage, call, first, down, target });

@@ -274,14 +274,22 @@ test("a server that has the API itself is asked in it when its connection says s
   );
 });
 
-test("the development provider counts tokens, draws and embeds", async () => {
+test("the development provider counts tokens as its answers do; of other providers the count is an estimate", async () => {
+  await using gateway = await startGateway({ echo: { type: "mock" }, ...models(["mistral"], "http://127.0.0.1:1") });
+  const question = { model: "x", system: "be brief", messages: [{ role: "user" as const, content: "one two three" }] };
+  const client = anthropicAt(gateway.url("echo"));
+  const counting = await client.messages.countTokens(question).withResponse();
+  const { usage } = await client.messages.create({ ...question, max_tokens: 100 });
+  assert.deepEqual([counting.data.input_tokens, usage.input_tokens], [5, 5]);
+  assert.equal(counting.response.headers.get("x-service-estimated"), null);
+  const guessing = await anthropicAt(gateway.url("mistral")).messages.countTokens(question).withResponse();
+  assert.ok(guessing.data.input_tokens > 0);
+  assert.equal(guessing.response.headers.get("x-service-estimated"), "true");
+});
+
+test("the development provider draws and embeds", async () => {
   await using gateway = await startGateway({ echo: { type: "mock" } });
   const openai = openaiAt(gateway.url("echo"));
-  const messages = [{ role: "user" as const, content: "one two three" }];
-  const counting = anthropicAt(gateway.url("echo")).messages.countTokens({ model: "x", messages });
-  const { data: counted, response } = await counting.withResponse();
-  assert.ok(counted.input_tokens > 0);
-  assert.equal(response.headers.get("x-service-estimated"), "true");
   const drawn = await openai.images.generate({ model: "x", prompt: "a red square", size: "512x512", n: 2 });
   assert.equal(drawn.data?.length, 2);
   const png = Buffer.from(drawn.data?.[0]?.b64_json ?? "", "base64");
@@ -306,6 +314,7 @@ test("the development provider refuses in Responses and Messages what the guide 
     ["/v1/responses", { input: [{ role: "user", content: [{ type: "input_file", file_id: "file_1" }] }] }],
     ["/v1/messages", { messages: user, max_tokens: 5, tools: [{ type: "web_search_20250305", name: "web_search" }] }],
     ["/v1/messages", { messages: user, max_tokens: 5, mcp_servers: [{ type: "url", url: "http://x", name: "x" }] }],
+    ["/v1/messages/count_tokens", { messages: user, mcp_servers: [{ type: "url", url: "http://x", name: "x" }] }],
   ];
   for (const [path, body] of refused) {
     const answer = await fetch(`${gateway.url("echo")}${path}`, {

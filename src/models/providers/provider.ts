@@ -57,6 +57,8 @@ export interface ProviderDeclaration {
   modelsPath: string | null;
   /** Answers without a network: the development provider. */
   local?: (request: LocalRequest) => LocalAnswer;
+  /** Counts the input tokens of an OpenAI chat body by the rule of the usage in its answers. Absent: an estimate serves. */
+  countTokens?: (chat: Record<string, unknown>) => number;
 }
 
 /** Members that nearly all OpenAI-compatible providers share. */

@@ -6,7 +6,7 @@ import { OPENAI_LIKE, type ProviderDeclaration } from "../provider.ts";
 import { chatAnswer, embeddingsAnswer, json, type MockContext } from "./answers.ts";
 import { fromChat } from "./conversation.ts";
 import { imagesAnswer } from "./image.ts";
-import { replyTo } from "./reply.ts";
+import { inputTokensOf, replyTo } from "./reply.ts";
 
 /**
  * The development provider: no key, no network, the same answer every time. It is never chosen by default, and every
@@ -23,6 +23,7 @@ export const mock: ProviderDeclaration = {
   dialects: ["openai-chat", "openai-embeddings"],
   modelsPath: null,
   local: answerMock,
+  countTokens: (chat) => inputTokensOf(fromChat(chat)),
 };
 
 const KEPT_THINGS = /\/(?:files|uploads|batches)(?:\/|$)/i;

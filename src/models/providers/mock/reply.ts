@@ -15,7 +15,7 @@ export interface Reply {
 }
 
 export function replyTo(conversation: Conversation): Reply {
-  const inputTokens = conversation.texts.reduce((sum, text) => sum + piecesOf(text).length, 0);
+  const inputTokens = inputTokensOf(conversation);
   const tool = toolFor(conversation);
   if (tool) {
     const args = JSON.stringify(argumentsIn(conversation.last) ?? sampleOf(tool.schema, conversation.last));
@@ -32,6 +32,9 @@ export function replyTo(conversation: Conversation): Reply {
     usage: counted(inputTokens, pieces.length),
   };
 }
+
+export const inputTokensOf = ({ texts }: Conversation): number =>
+  texts.reduce((sum, text) => sum + piecesOf(text).length, 0);
 
 /** One token is one word with the space before it. */
 const piecesOf = (text: string): string[] => text.match(/\s*\S+|\s+$/g) ?? [];
