@@ -15,7 +15,7 @@ import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import { skip as noDaemon, startSandboxd } from "../sandboxd-harness.ts";
 import { type ChattyAgent, startChattyAgent } from "./chatty-agent.ts";
 import { openChromium } from "./chromium.ts";
-import { heading, look, visitConsole } from "./console-visit.ts";
+import { look, visitConsole } from "./console-visit.ts";
 
 const chromium = await openChromium();
 const IMAGE = "service/py-app:latest";
@@ -54,13 +54,8 @@ describe("pages of the console", { skip: chromium.skip }, () => {
     agent.stop();
   });
 
-  const visit = async (work: (page: Page) => Promise<void>, refused: RegExp | null = null): Promise<void> => {
-    const signedIn = async (page: Page): Promise<void> => {
-      await heading(page, "Home");
-      await work(page);
-    };
-    await visitConsole(chromium, (await platform.app.consoleLink()) ?? "", platform.url, signedIn, refused);
-  };
+  const visit = async (work: (page: Page) => Promise<void>, refused: RegExp | null = null): Promise<void> =>
+    visitConsole(chromium, (await platform.app.consoleLink()) ?? "", platform.url, work, refused);
   const open = (page: Page, path: string) => page.goto(`${platform.app.pagesUrl}/main/${path}`);
   const make = async (path: string, body: object): Promise<void> => {
     const made = await platform.call("POST", path, { ...WORKSPACE, body });

@@ -34,6 +34,7 @@ export async function visitConsole(
   });
   try {
     await page.goto(link);
+    await heading(page, "Home"); // a page that is left earlier has not signed in yet
     await work(page);
     assert.deepEqual(wrong, []);
   } finally {

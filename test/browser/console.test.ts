@@ -28,7 +28,6 @@ describe("the console", { skip: chromium.skip }, () => {
   test("the printed link opens it signed in, once, and leaves no secret in the address", async () => {
     const link = (await platform.app.consoleLink()) ?? "";
     await visit(async (page) => {
-      await heading(page, "Home");
       assert.equal(page.url(), `${platform.app.pagesUrl}/main`);
       await page.reload();
       await heading(page, "Home");
@@ -61,7 +60,6 @@ describe("the console", { skip: chromium.skip }, () => {
 
   test("a model is made with a form, found in its list, changed as YAML and deleted, by keyboard", () =>
     visit(async (page) => {
-      await heading(page, "Home");
       await page.keyboard.press("Control+k");
       await page.keyboard.type("models");
       await page.getByRole("option", { name: "Models go" }).waitFor();
@@ -95,7 +93,6 @@ describe("the console", { skip: chromium.skip }, () => {
 
   test("the palette goes anywhere and runs any operation", () =>
     visit(async (page) => {
-      await heading(page, "Home");
       await page.keyboard.press("Control+k");
       await page.getByRole("combobox", { name: "Search or run" }).fill("drives");
       await page.keyboard.press("Enter");
@@ -115,7 +112,6 @@ describe("the console", { skip: chromium.skip }, () => {
 
   test("a model answers in the chat as it speaks, and the list knows of others' changes at once", () =>
     visit(async (page) => {
-      await heading(page, "Home");
       const other = { metadata: { name: "beside" }, spec: { runtime: { type: "mock", model: "mock" } } };
       await platform.call("POST", "/models", { workspace: "main", body: other });
       await page.getByRole("button", { name: "Try a model" }).click();
@@ -139,7 +135,6 @@ describe("the console", { skip: chromium.skip }, () => {
 
   test("a template is deployed with one click, and a folder of one's own", () =>
     visit(async (page) => {
-      await heading(page, "Home");
       await page.getByRole("button", { name: "Deploy an agent" }).click();
       await heading(page, "Templates");
       await look(page);

@@ -16,6 +16,7 @@ import { type DnsServer, startDnsServer } from "../dns-server.ts";
 import { freePort } from "../free-port.ts";
 import { caller, startTestPlatform, type TestPlatform } from "../platform.ts";
 import { draftOf } from "../store.ts";
+import { until } from "../triggers/agent-world.ts";
 import { createPebble, type Pebble, pebbleProgram } from "./pebble.ts";
 
 const program = pebbleProgram();
@@ -81,11 +82,7 @@ suite("certificates by ACME", {
     });
   /** The server hears of a new certificate a moment later. */
   const becomesServed = async (host: string, expected: string): Promise<void> => {
-    for (const deadline = Date.now() + 60_000; ; ) {
-      const found = await served(host);
-      if (found === expected) return;
-      assert.ok(Date.now() < deadline, `${host}: ${found}`);
-    }
+    await until(`${host} with ${expected}`, async () => (await served(host)) === expected);
   };
   const events = async (name: string): Promise<string> =>
     JSON.stringify((await call("GET", `/customdomains/${name}`)).body.events);

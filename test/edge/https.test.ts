@@ -17,6 +17,7 @@ import { spawnBerth } from "../berth-process.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import { draftOf } from "../store.ts";
+import { until } from "../triggers/agent-world.ts";
 
 const [HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY] = [1, 3, 4, 6, 7] as const;
 
@@ -240,11 +241,9 @@ suite("HTTPS and HTTP/2", () => {
       });
     /** The server hears of a changed certificate a moment later. */
     const becomes = async (host: string, isShops: boolean): Promise<void> => {
-      for (const deadline = Date.now() + 60_000; ; ) {
-        const issuer = await served(host);
-        if ((issuer === "Shop CA") === isShops) return;
-        assert.ok(Date.now() < deadline, `${host}: ${issuer}`);
-      }
+      await until(`${host} of ${isShops ? "the shop" : "another authority"}`, async () => {
+        return ((await served(host)) === "Shop CA") === isShops;
+      });
     };
     assert.notEqual(await served("www.shop.test"), "Shop CA");
     const done = await upload("shop.test", good);

@@ -8,6 +8,7 @@ import { type DnsServer, startDnsServer } from "../dns-server.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { makeUser } from "../identities.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { until } from "../triggers/agent-world.ts";
 
 const DOMAIN = "apps.example.com";
 
@@ -92,11 +93,11 @@ suite("claimed addresses in edge processes", () => {
     const before = await counted();
     looks = 0;
     await work();
-    for (const deadline = Date.now() + 60_000; ; ) {
-      const now = await counted();
-      if (now.requests < before.requests + TIMES) assert.ok(Date.now() < deadline, "not all are counted");
-      else return assert.ok(now.handedOn - before.handedOn <= looks + 1, `${now.handedOn} of ${before.handedOn}`);
-    }
+    const now = await until("all are counted", async () => {
+      const seen = await counted();
+      return seen.requests >= before.requests + TIMES ? seen : null;
+    });
+    assert.ok(now.handedOn - before.handedOn <= looks + 1, `${now.handedOn} of ${before.handedOn}`);
   };
 
   test("a public preview, and its change and end are known when they are answered", async () => {

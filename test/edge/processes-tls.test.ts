@@ -13,6 +13,7 @@ import { CertificateSigner, makeAuthority } from "../../src/lib/x509/certificate
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { caller, startTestPlatform, type TestPlatform } from "../platform.ts";
 import { eventually } from "../sandboxd-harness.ts";
+import { until } from "../triggers/agent-world.ts";
 
 const PROXY = "127.0.0.11";
 const HEADER = "PROXY TCP4 203.0.113.7 127.0.0.1 4711 443\r\n";
@@ -136,8 +137,7 @@ suite("edge processes with TLS", () => {
     renameSync(join(platform.dataDir, "tls"), join(platform.dataDir, "tls-away"));
     const before = platform.app.edgePids();
     for (const pid of before) process.kill(pid, "SIGKILL");
-    for (const deadline = Date.now() + 60_000; platform.app.edgePids().some((pid) => before.includes(pid)); )
-      await new Promise((resolve) => setImmediate(resolve, assert.ok(Date.now() < deadline)));
+    await until("other processes", () => !platform.app.edgePids().some((pid) => before.includes(pid)));
     const seen = await Promise.all(Array.from({ length: 16 }, shown));
     assert.equal(new Set(seen).size, 1, seen.join(" "));
   });
@@ -161,10 +161,9 @@ suite("edge processes with TLS", () => {
           socket.destroy();
         });
       });
-    for (const deadline = Date.now() + 60_000; ; ) {
+    await until("the certificate at every process", async () => {
       const names = await Promise.all(Array.from({ length: 8 }, shown));
-      if (names.every((name) => name === host)) break;
-      assert.ok(Date.now() < deadline, names.join(" "));
-    }
+      return names.every((name) => name === host);
+    });
   });
 });

@@ -11,6 +11,7 @@ import { sharesOf } from "../../src/gateway/open-exchanges.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { basic, machineToken } from "../identity/machine.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { until } from "../triggers/agent-world.ts";
 
 const PROCESSES = 2;
 /** At most this many requests of one caller are open at a time, in a workspace that may have twice as many. */
@@ -70,10 +71,6 @@ suite("edge processes", () => {
     const { text } = await ask("/metrics");
     return Number(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, "m").exec(text)?.[1] ?? 0);
   };
-  const until = async (isReached: () => boolean | Promise<boolean>, what: string): Promise<void> => {
-    for (const deadline = Date.now() + 60_000; !(await isReached()); await new Promise(setImmediate))
-      assert.ok(Date.now() < deadline, `never happened: ${what}`);
-  };
 
   test("they serve workloads and hand the rest to the owner", async () => {
     assert.equal(platform.app.edgePids().length, PROCESSES);
@@ -82,7 +79,7 @@ suite("edge processes", () => {
     assert.equal((await ask("/healthz")).status, 200);
     assert.match((await ask("/main/sandboxes/none/x")).text, /WORKLOAD_NOT_FOUND/);
     assert.match((await ask(PAGE, { key: "wrong-key-0123456789" })).text, /AUTHENTICATION_FAILED/);
-    await until(async () => (await metric("berth_gateway_requests_total")) >= answers.length, "all are counted");
+    await until("all are counted", async () => (await metric("berth_gateway_requests_total")) >= answers.length);
     assert.equal(await metric("berth_edge_processes"), PROCESSES);
   });
 
@@ -151,7 +148,7 @@ suite("edge processes", () => {
     const refused = asked.map((one) => one.then(({ status }) => status === 429));
     let refusals = 0;
     for (const one of refused) void one.then((is) => (refusals += Number(is)));
-    await until(() => refusals + waiting.length === asked.length, "each waits or is refused");
+    await until("each waits or is refused", () => refusals + waiting.length === asked.length);
     assert.ok(waiting.length <= CALLER_MAX, `${waiting.length} are open`);
     const { owner } = sharesOf(openMaxOf(2 * CALLER_MAX), PROCESSES);
     assert.ok(waiting.length > owner.caller, `only ${waiting.length} are open`);
@@ -168,11 +165,11 @@ suite("edge processes", () => {
         () => "cut",
       ),
     );
-    await until(() => waiting.length === held.length, "all are open");
+    await until("all are open", () => waiting.length === held.length);
     process.kill(victim, "SIGKILL");
     // The port stays open: connections wait, or others take them.
     for (let round = 0; round < 5; round += 1) assert.deepEqual(statuses(await everywhere(PAGE)), [200]);
-    await until(() => platform.app.edgePids().length === PROCESSES, "another takes its place");
+    await until("another takes its place", () => platform.app.edgePids().length === PROCESSES);
     assert.equal((await ask("/readyz")).text, '{"status":"ready"}');
     const now = platform.app.edgePids();
     assert.ok(!now.includes(victim) && others.every((pid) => now.includes(pid)), String(now));
@@ -187,7 +184,7 @@ suite("edge processes", () => {
   test("all processes killed at once: connections wait for those that follow", async () => {
     for (const pid of platform.app.edgePids()) process.kill(pid, "SIGKILL");
     assert.deepEqual(statuses(await everywhere(PAGE)), [200]);
-    await until(() => platform.app.edgePids().length === PROCESSES, "others take their places");
+    await until("others take their places", () => platform.app.edgePids().length === PROCESSES);
   });
 });
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, describe, test } from "node:test";
 import { openChromium } from "../browser/chromium.ts";
-import { heading, look, visitConsole } from "../browser/console-visit.ts";
+import { look, visitConsole } from "../browser/console-visit.ts";
 import { installation } from "./installation.ts";
 import { workloadsSkip } from "./isolation.ts";
 import { apiOf } from "./suite.ts";
@@ -21,7 +21,6 @@ describe("the console of an installation", { skip: chromium.skip || workloadsSki
     assert.equal((await call("POST", "/sandboxes", { body: { metadata: { name }, spec: {} } })).status, 200);
     const { body: link } = await call("POST", "/users/me/console_link");
     await visitConsole(chromium, link.url, server.url, async (page) => {
-      await heading(page, "Home");
       const own = `${new URL(link.url).origin}/main/sandboxes/${name}`;
       await page.goto(`${own}?tab=terminal`);
       await page.locator(".xterm-rows").getByText(/[#$]/).first().waitFor();

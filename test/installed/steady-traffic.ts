@@ -1,9 +1,10 @@
 /** Clients that ask a server again and again, and remember every request that did not go well. */
 import { Agent, request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
+import { LONG } from "../long.ts";
 
-/** Between an answer and the next request, so that the server has time for its other work. */
-const PAUSE_MS = 25;
+/** Between an answer and the next request. The long run asks more often; each request costs the server CPU time. */
+const PAUSE_MS = LONG ? 25 : 100;
 
 export interface Traffic {
   /** Waits until each client has been answered once more. */
