@@ -21,7 +21,7 @@ import { type ResponseHead, ResponseSyntaxError } from "../http/http1/response-p
 import type { ExchangeSink, UpstreamConnection } from "../http/http1/upstream-connection.ts";
 import { TooManyConnections, type UpstreamPool } from "../http/http1/upstream-pool.ts";
 import { ownChoice, PROTOCOL_FIELD } from "../http/own-protocols.ts";
-import { Tunnel } from "../http/tunnel.ts";
+import { Tunnel, type TunnelEnd } from "../http/tunnel.ts";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
 
 export interface ForwardContext {
@@ -328,6 +328,7 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
       protocol: protocolOf(head),
       headers: this.#withProtocol(this.#headersOf(head)),
     });
+    this.#over = true;
     sweeper.delete(this);
     const tunnel = new Tunnel({
       client,
@@ -335,11 +336,7 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
       idleMs: limits.tunnelIdleMs,
       totalMs: limits.tunnelTotalMs,
       sweeper,
-      done: (end) => {
-        this.#bytesIn = end.bytesIn;
-        this.#bytesOut = end.bytesOut;
-        this.#finish(null, false);
-      },
+      done: tunnelDone(this.#job.done, this.#status),
     });
     tunnel.start({ fromClient, fromWorkload });
   }
@@ -370,6 +367,12 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
     this.#job.done({ status: this.#status, bytesIn: this.#bytesIn, bytesOut: this.#bytesOut, error, clientGone });
   }
 }
+
+/** A tunnel may idle for hours. This function keeps the exchange, its headers and its job out of the tunnel's memory. */
+const tunnelDone =
+  (done: ForwardJob["done"], status: number) =>
+  ({ bytesIn, bytesOut }: TunnelEnd): void =>
+    done({ status, bytesIn, bytesOut, error: null, clientGone: false });
 
 const brokenCode = (cause: Error): GatewayErrorCode =>
   cause instanceof ResponseSyntaxError ? "WORKLOAD_BAD_RESPONSE" : "WORKLOAD_CONNECTION_CLOSED";

@@ -319,8 +319,13 @@ function upgradeDownstream(req: IncomingMessage, socket: Duplex, head: Buffer): 
     socket.end();
   });
   // Node no longer handles errors of this connection; without a listener, a client's reset would end the process.
-  socket.on("error", () => socket.destroy());
+  socket.on("error", destroyThis);
   return new NodeDownstream(req, res, { upgradeHead: head });
+}
+
+/** Refers to nothing: the connection of an idle WebSocket would keep the request and its response otherwise. */
+function destroyThis(this: Duplex): void {
+  this.destroy();
 }
 
 const hostOf = (req: IncomingMessage): string | undefined => {

@@ -190,7 +190,7 @@ export function send(
   call: Call,
   lease: InstanceLease,
   sent: { head: string; limits: ExchangeLimits; cookie: string | null; requestId: string },
-  ended: (outcome: ForwardOutcome) => void = () => {},
+  ended: (outcome: ForwardOutcome) => void = nothing,
 ): void {
   const { deps, forwarding, responding } = context;
   const { workload } = call.admitted;
@@ -210,13 +210,20 @@ export function send(
     extras: { fixed, cookie, prefix: call.pagePrefix, requestId, told: timeLimitFields(forwarding.rules, limits) },
     refuse: (error) => respondError(responding, down, error, { fixed, requestId }),
     edit: workload.kind === "function" ? sessionMarker(lease) : null,
-    done: (outcome) => {
-      lease.release();
-      ended(outcome);
-      record(context, call, outcome);
-    },
+    done: doneOf(context, call, lease, ended),
   });
 }
+
+const nothing = (): void => {};
+
+/** A function of its own, because a WebSocket that idles for hours keeps what this function refers to. */
+const doneOf =
+  (context: ServeContext, call: Call, lease: InstanceLease, ended: (outcome: ForwardOutcome) => void) =>
+  (outcome: ForwardOutcome): void => {
+    lease.release();
+    ended(outcome);
+    record(context, call, outcome);
+  };
 
 /** Answers a request for which no instance has to run. */
 async function answerHere(context: ServeContext, down: Downstream, call: Call, requestId: string): Promise<void> {

@@ -13,6 +13,8 @@ interface Newcomer {
   socket: Socket;
   /** One of each width, widest last. */
   networks: readonly string[];
+  /** Listener of the socket's close, for as long as the connection is a newcomer. */
+  closed(): void;
 }
 
 export class Newcomers {
@@ -36,14 +38,13 @@ export class Newcomers {
     if (peer === null) return;
     const networks = memberNames(socket.remoteAddress ?? "");
     this.#remove(peer);
-    this.#waiting.set(peer, { socket, networks });
+    const closed = (): void => this.#remove(peer);
+    this.#waiting.set(peer, { socket, networks, closed });
+    socket.on("close", closed);
     for (const [level, byNetwork] of this.#byNetwork.entries()) {
       const network = networks[level] ?? "";
       byNetwork.set(network, (byNetwork.get(network) ?? new Set()).add(peer));
     }
-    socket.once("close", () => {
-      if (this.#waiting.get(peer)?.socket === socket) this.#remove(peer);
-    });
     if (this.#waiting.size > this.#max) this.#closeOne(networks);
   }
 
@@ -71,6 +72,7 @@ export class Newcomers {
     const found = this.#waiting.get(peer);
     if (found === undefined) return;
     this.#waiting.delete(peer);
+    found.socket.off("close", found.closed);
     for (const [level, byNetwork] of this.#byNetwork.entries()) {
       const network = found.networks[level] ?? "";
       const own = byNetwork.get(network);

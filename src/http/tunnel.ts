@@ -46,16 +46,10 @@ export class Tunnel implements Sweepable {
   start(early: { fromClient: Buffer; fromWorkload: Buffer }): void {
     const { client, workload, sweeper } = this.#options;
     sweeper.add(this);
-    this.#join(client, workload, (bytes) => {
-      this.#bytesIn += bytes;
-    });
-    this.#join(workload, client, (bytes) => {
-      this.#bytesOut += bytes;
-    });
+    this.#join(client, workload);
+    this.#join(workload, client);
     if (early.fromWorkload.length > 0) this.#pass(workload, client, early.fromWorkload);
     if (early.fromClient.length > 0) this.#pass(client, workload, early.fromClient);
-    this.#bytesIn += early.fromClient.length;
-    this.#bytesOut += early.fromWorkload.length;
   }
 
   close(reason: TunnelEnd["reason"] = "closed"): void {
@@ -78,26 +72,27 @@ export class Tunnel implements Sweepable {
     return this.#open === 2 ? idleMs : Math.min(idleMs, HALF_OPEN_IDLE_MS);
   }
 
-  #join(from: Duplex, to: Duplex, count: (bytes: number) => void): void {
-    from.on("data", (chunk: Buffer) => {
-      count(chunk.length);
-      this.#pass(from, to, chunk);
-    });
+  /** A server has thousands of idle tunnels, so each listener costs memory. */
+  #join(from: Duplex, to: Duplex): void {
+    from.on("data", (chunk: Buffer) => this.#pass(from, to, chunk));
     to.on("drain", () => from.resume());
     from.on("end", () => {
       this.#open -= 1;
       to.end();
       if (this.#open === 0) this.#closeWhenFlushed();
     });
-    from.on("error", () => this.close());
+    from.on("error", ignore);
     from.on("close", () => {
-      if (!from.readableEnded) this.close();
+      if (!from.readableEnded || from.errored !== null) this.close();
     });
     from.resume();
   }
 
   #pass(from: Duplex, to: Duplex, chunk: Buffer): void {
-    this.#lastByteMs = this.#options.sweeper.now;
+    const { sweeper, client } = this.#options;
+    this.#lastByteMs = sweeper.now;
+    if (from === client) this.#bytesIn += chunk.length;
+    else this.#bytesOut += chunk.length;
     if (!to.write(chunk)) from.pause();
   }
 
@@ -115,3 +110,6 @@ export class Tunnel implements Sweepable {
     }
   }
 }
+
+// A broken connection is reported by "close".
+const ignore = (): void => {};

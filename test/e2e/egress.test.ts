@@ -130,6 +130,26 @@ for (const database of databases.aboveStore) {
       assert.deepEqual((await call("GET", "/egressgateways/usage")).body, { gw: [] });
     });
 
+    test("usage has workloads of every kind, and a gateway that one of them uses stays", async () => {
+      await call("POST", GATEWAYS, { body: { metadata: { name: "busy" } } });
+      const network = { egress: { mode: "dedicated", gateway: "busy" } };
+      const spec = { network, enabled: false, runtime: { image: "service/py-app:latest" } };
+      const plurals = ["sandboxes", "agents", "functions", "applications", "jobs"];
+      for (const plural of plurals) {
+        const made = await call("POST", `/${plural}`, { body: { metadata: { name: `out-${plural}` }, spec } });
+        assert.equal(made.status, 200, JSON.stringify(made.body));
+      }
+      const used = await call("GET", "/egressgateways/usage");
+      assert.deepEqual(new Set(used.body.busy), new Set(plurals.map((plural) => `out-${plural}`)));
+      for (const plural of plurals) {
+        const refused = await call("DELETE", `${GATEWAYS}/busy`);
+        assert.deepEqual([refused.status, /in use by \w+ 'out-/.test(refused.body.message)], [409, true]);
+        await call("DELETE", `/${plural}/out-${plural}`);
+      }
+      await until("/egressgateways/usage", (usage) => JSON.stringify(usage).includes('"busy":[]'));
+      assert.equal((await call("DELETE", `${GATEWAYS}/busy`)).status, 200);
+    });
+
     test("the map has each gateway with its VPC, also one without addresses and workloads", async () => {
       const { status, body } = await call("GET", "/egressgateways/map");
       assert.equal(status, 200);

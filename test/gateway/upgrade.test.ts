@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { WebSocket, WebSocketServer } from "ws";
 import {
   AUTH,
@@ -20,6 +22,9 @@ import {
 const UPGRADE = "Connection: Upgrade\r\nUpgrade: echo\r\n";
 const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\nX-App: 1\r\n\r\n";
 const ask = (extra = ""): string => `GET /ws/agents/a/ws?x=1 HTTP/1.1\r\nHost: h\r\n${AUTH}${UPGRADE}${extra}\r\n`;
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
 
 inEveryLane("WebSocket clients talk to WebSocket servers", async (start, t) => {
   const server = createServer();
@@ -125,6 +130,28 @@ inEveryLane("each direction may end on its own", async (start, t) => {
   assert.ok(text.endsWith("\r\n\r\nthe rest"), text);
   assert.ok(up.received[0]?.endsWith("\r\n\r\nlast words"));
   await eventually(() => gw.records.length === 1, "the tunnel is recorded");
+});
+
+inBothLanes("an idle connection keeps nothing of its request in memory", async (start) => {
+  await using up = await rawUpstream(answering(SWITCH));
+  await using gw = await start({ upstream: up.port });
+  const requests: WeakRef<object>[] = [];
+  gw.server.on("upgrade", (req: object) => requests.push(new WeakRef(req)));
+  const clients = await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      const client = await RawClient.to(gw.port);
+      await client.write(ask()).until((text) => text.endsWith("\r\n\r\n"));
+      return client;
+    }),
+  );
+  assert.equal(requests.length, clients.length);
+  // The last request may still be on the stack, or known to Node's parser.
+  await eventually(() => {
+    collectGarbage();
+    return requests.filter((one) => one.deref() !== undefined).length <= 1;
+  }, "the requests are forgotten");
+  for (const socket of up.connections) socket.destroy();
+  await eventually(() => gw.records.length === clients.length, "every tunnel is recorded");
 });
 
 inEveryLane("a workload that does not switch is answered like any other", async (start) => {

@@ -26,6 +26,8 @@ export interface ExchangeSink {
 export interface ConnectionOwner {
   onIdle(connection: UpstreamConnection): void;
   onClosed(connection: UpstreamConnection): void;
+  /** A connection with this key that was upgraded has closed. */
+  onUpgradedClosed(key: string): void;
 }
 
 export class UpstreamConnection implements ResponseSink {
@@ -122,14 +124,19 @@ export class UpstreamConnection implements ResponseSink {
   }
 
   #upgrade(rest: Buffer): void {
+    const { stream } = this;
     const sink = this.#sink;
     this.#sink = null;
-    this.stream.removeListener("data", this.#onData);
-    this.stream.removeListener("drain", this.#onDrain);
-    this.stream.removeListener("end", this.#onStreamEnd);
-    this.stream.pause();
-    if (sink === null) this.stream.destroy();
-    else sink.onUpgrade(this.stream, rest);
+    stream.removeListener("data", this.#onData);
+    stream.removeListener("drain", this.#onDrain);
+    stream.removeListener("end", this.#onStreamEnd);
+    stream.removeListener("error", this.#onStreamError);
+    stream.removeListener("close", this.#onStreamClose);
+    stream.on("error", ignore);
+    stream.on("close", upgradedClosed(this.#owner, this.key));
+    stream.pause();
+    if (sink === null) stream.destroy();
+    else sink.onUpgrade(stream, rest);
   }
 
   #onDrain = (): void => {
@@ -157,3 +164,9 @@ export class UpstreamConnection implements ResponseSink {
     sink?.onBroken(error, untouched);
   }
 }
+
+// A broken connection is reported by "close".
+const ignore = (): void => {};
+
+/** Does not refer to the connection, whose parser and listeners an idle WebSocket would otherwise keep. */
+const upgradedClosed = (owner: ConnectionOwner, key: string) => (): void => owner.onUpgradedClosed(key);

@@ -76,6 +76,10 @@ export class UpstreamPool implements ConnectionOwner, Sweepable {
     if (kept.length === 0) this.#idle.delete(connection.key);
   }
 
+  onUpgradedClosed(key: string): void {
+    this.#forget(key);
+  }
+
   sweep(nowMs: number): void {
     for (const [key, kept] of this.#idle) {
       const fresh = kept.filter((connection) => {

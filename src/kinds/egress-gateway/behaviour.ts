@@ -20,7 +20,7 @@ export const egressGatewayBehaviour: Behaviour = {
     wire.metadata.vpcName = parents[0]?.name;
   },
   async guardDelete({ name, workspace }, deps) {
-    const [user] = await workloadsBehind(workspace, deps, { kinds: WORKLOADS, gateway: name });
+    const [user] = await workloadsBehind(workspace, deps, name);
     if (user)
       throw new PlatformError(
         "conflict",
@@ -40,8 +40,7 @@ export const egressGatewayBehaviour: Behaviour = {
       const { name: workspace } = workspaceOf(call);
       const gateways = await deps.store.resources.listNested(workspace, "egressgateway", FLAT_LIST_MAX);
       const usage = new Map(gateways.map((gateway) => [gateway.name, [] as string[]]));
-      const sandboxes = await workloadsBehind(workspace, deps, { kinds: ["sandbox"] });
-      for (const sandbox of sandboxes) usage.get(gatewayOf(sandbox))?.push(sandbox.name);
+      for (const workload of await workloadsBehind(workspace, deps)) usage.get(gatewayOf(workload))?.push(workload.name);
       return Object.fromEntries(usage);
     }),
 
@@ -50,7 +49,7 @@ export const egressGatewayBehaviour: Behaviour = {
       const [gateways, ips, workloads] = await Promise.all([
         deps.store.resources.listNested(workspace, "egressgateway", FLAT_LIST_MAX),
         deps.store.resources.listNested(workspace, "egressip", FLAT_LIST_MAX),
-        workloadsBehind(workspace, deps, { kinds: WORKLOADS }),
+        workloadsBehind(workspace, deps),
       ]);
       const parents = await parentsOf(gateways, deps);
       const vpcs = new Map([...parents].map(([uid, [vpc]]) => [uid, vpc?.name ?? ""]));
@@ -79,14 +78,10 @@ const gatewayOf = ({ spec }: Resource): string => workloadSpec(spec).network?.eg
 
 const WORKLOADS = ["sandbox", "agent", "function", "application", "job"];
 
-/** Workloads of these kinds whose spec names this egress gateway, or any gateway when none is given. */
-async function workloadsBehind(
-  workspace: string,
-  { store }: Platform,
-  { kinds, gateway }: { kinds: readonly string[]; gateway?: string },
-): Promise<Resource[]> {
+/** Workloads of every kind whose spec names this egress gateway, or any gateway when none is given. */
+async function workloadsBehind(workspace: string, { store }: Platform, gateway?: string): Promise<Resource[]> {
   const text = gateway === undefined ? '"gateway":"' : `"gateway":${JSON.stringify(gateway)}`;
-  const candidates = await store.resources.listWithSpecText([workspace], kinds, [text], WORKLOADS_MAX);
+  const candidates = await store.resources.listWithSpecText([workspace], WORKLOADS, [text], WORKLOADS_MAX);
   return candidates.filter((each) => (gateway === undefined ? gatewayOf(each) : gatewayOf(each) === gateway));
 }
 

@@ -38,7 +38,7 @@ export const egressGatewayUsage = defineOperation({
   ...flat,
   id: "egressGatewayUsage",
   path: "/egressgateways/usage",
-  summary: "Tell which sandboxes leave by which gateway",
+  summary: "List the names of the workloads, of every kind, that leave by each gateway",
   response: z.record(z.string(), z.array(z.string())),
 });
 
