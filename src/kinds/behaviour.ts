@@ -1,9 +1,11 @@
 /** The server-side behaviour of every kind, in the order of the declarations in index.ts. */
+
 import { accountHandlers } from "./account/handlers.ts";
 import { agentBehaviour } from "./agent/behaviour.ts";
 import { apiKeyHandlers } from "./api-key/handlers.ts";
 import { applicationBehaviour } from "./application/behaviour.ts";
 import { auditHandlers } from "./audit/handlers.ts";
+import { certificateHandlers } from "./certificate/handlers.ts";
 import { changelogHandlers } from "./changelog/handlers.ts";
 import { configurationHandlers } from "./configuration/handlers.ts";
 import { customDomainBehaviour } from "./custom-domain/behaviour.ts";
@@ -102,6 +104,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...executionHandlers,
   ...modelHandlers,
   ...logHandlers,
+  ...certificateHandlers,
   ...nodeHandlers,
   ...overviewHandlers,
   ...quotaHandlers,

@@ -6,6 +6,7 @@ import { agent } from "./agent/kind.ts";
 import { apiKeyOperations } from "./api-key/operations.ts";
 import { application } from "./application/kind.ts";
 import { auditOperations } from "./audit/operations.ts";
+import { certificateOperations } from "./certificate/operations.ts";
 import { changelogOperations } from "./changelog/operations.ts";
 import { configurationOperations } from "./configuration/operations.ts";
 import { customDomain } from "./custom-domain/kind.ts";
@@ -92,6 +93,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...changelogOperations,
   ...configurationOperations,
   ...customDomainOperations,
+  ...certificateOperations,
   ...driveOperations,
   ...egressGatewayOperations,
   ...egressIpOperations,

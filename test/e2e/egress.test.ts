@@ -139,7 +139,7 @@ for (const database of databases.aboveStore) {
         const made = await call("POST", `/${plural}`, { body: { metadata: { name: `out-${plural}` }, spec } });
         assert.equal(made.status, 200, JSON.stringify(made.body));
       }
-      const used = await call("GET", "/egressgateways/usage");
+      const used = await call<{ busy: string[] }>("GET", "/egressgateways/usage");
       assert.deepEqual(new Set(used.body.busy), new Set(plurals.map((plural) => `out-${plural}`)));
       for (const plural of plurals) {
         const refused = await call("DELETE", `${GATEWAYS}/busy`);

@@ -14,6 +14,7 @@ import type { Settings } from "../../src/kinds/port.ts";
 import type { CertificateRecord } from "../../src/store/certificates.ts";
 import { type DnsServer, startDnsServer } from "../dns-server.ts";
 import { freePort } from "../free-port.ts";
+import { makeAccount, makeUser } from "../identities.ts";
 import { caller, startTestPlatform, type TestPlatform } from "../platform.ts";
 import { draftOf } from "../store.ts";
 import { until } from "../triggers/agent-world.ts";
@@ -28,10 +29,11 @@ suite("certificates by ACME", {
   let pebble: Pebble;
   let dns: DnsServer;
   let port = 0;
+  let httpPort = 0;
 
   before(async () => {
     dns = await startDnsServer();
-    const httpPort = await freePort();
+    httpPort = await freePort();
     platform = await startTestPlatform({ config: { tls: "auto", http_port: String(httpPort) } });
     port = Number(new URL(platform.url).port);
     pebble = await createPebble(program ?? "", { httpPort, tlsPort: port, dns: dns.address });
@@ -71,9 +73,9 @@ suite("certificates by ACME", {
     assert.notEqual(chain, "", failure);
     return new X509Certificate(chain).serialNumber;
   };
-  const served = (servername: string): Promise<string> =>
+  const served = (servername: string, host = "127.0.0.1"): Promise<string> =>
     new Promise((resolve, reject) => {
-      const socket = connect({ port, host: "127.0.0.1", servername, rejectUnauthorized: false });
+      const socket = connect({ port, host, servername, rejectUnauthorized: false });
       socket.on("error", reject);
       socket.on("secureConnect", () => {
         resolve(socket.getPeerCertificate().serialNumber);
@@ -173,6 +175,38 @@ suite("certificates by ACME", {
     client.use(await platform.app.store.certificates.account(pebble.directory, () => assert.fail("a second account")));
     await client.revoke(chain).finally(() => client.close());
     assert.equal(await pebble.statusOf(await serial("wrong.acme.test")), "Revoked");
+  });
+
+  test("the platform's own certificate is revoked by its operator alone, and replaced", async () => {
+    // Another server, at the other address of this machine that the authority reaches on the same ports.
+    const host = "127.0.0.2";
+    dns.zone.set("own.acme.test A", [host]);
+    await using own = await startTestPlatform({
+      config: {
+        ...{ host, port: String(port), http_port: String(httpPort), tls: "auto", public_url: "https://own.acme.test" },
+        ...{ acme_directory: pebble.directory, acme_ca: pebble.caFile, dns_servers: dns.address },
+      },
+    });
+    const ask: TestPlatform["call"] = (...words) => caller(`http://${host}:${port}`)(...words);
+    const next = (before: string): Promise<string> =>
+      until("a certificate of the authority", async () => {
+        const found = await own.app.store.certificates.get("own.acme.test");
+        const serial = found?.chain ? new X509Certificate(found.chain).serialNumber : before;
+        return serial !== before && (await served("own.acme.test", host)) === serial ? serial : null;
+      });
+    const before = await next("");
+    const { id } = await makeAccount(own.app.store, "other");
+    const stranger = { key: (await makeUser(own.app.store, id, "admin")).key };
+    for (const [method, path] of [["GET", "/certificates"] as const, ["POST", "/certificates/revoke"] as const])
+      assert.equal((await ask(method, path, stranger)).status, 403, path);
+    assert.equal(await pebble.statusOf(before), "Valid");
+    const { status, body } = await ask("POST", "/certificates/revoke", { body: { reason: "keyCompromise" } });
+    assert.deepEqual([status, body[0].name, typeof body[0].revokedAt], [200, "own.acme.test", "string"]);
+    assert.equal(await pebble.statusOf(before), "Revoked");
+    assert.equal(await pebble.statusOf(await next(before)), "Valid");
+    assert.equal((await ask("GET", "/certificates")).body[0].revokedAt, undefined);
+    const { accountId } = (await ask("GET", "/workspaces/main")).body;
+    assert.match(JSON.stringify((await ask("GET", `/accounts/${accountId}/audit`)).body), /certificateRevoke/);
   });
 
   test("while the authority is away, the last good certificate is served and the reason is told", async () => {

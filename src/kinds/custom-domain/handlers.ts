@@ -22,7 +22,7 @@ import {
   customDomainUnshare,
   customDomainVerify,
 } from "./operations.ts";
-import { revokeCertificates } from "./revocation.ts";
+import { askedRevocation, revokeCertificates } from "./revocation.ts";
 import { isVerified, mayServe } from "./usable.ts";
 import { verify } from "./verification.ts";
 
@@ -120,8 +120,7 @@ export const customDomainHandlers: readonly Implementation[] = [
 
   implement(customDomainCertificatesRevoke, async (call, deps) => {
     const domain = await find(call, deps);
-    const { name = null, reason = "unspecified", reissue = true } = call.body ?? {};
-    await revokeCertificates(domain, { name, reason, reissue, actor: call.caller.displayName }, deps);
+    await revokeCertificates(domain, askedRevocation(call), deps);
     return certificatesOf(domain, deps);
   }),
 ];

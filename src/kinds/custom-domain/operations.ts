@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { REVOCATION_REASONS, type RevocationReason } from "../../acme/revocation-reason.ts";
 import { defineOperation } from "../../contract/operation.ts";
+import { certificateShape, revocationShape } from "../certificate/shapes.ts";
 import { customDomain } from "./kind.ts";
 
 const common = { tenancy: "workspace", role: "member", kind: "customdomain", response: customDomain.resource } as const;
@@ -65,18 +65,7 @@ export const applicationCustomDomainList = defineOperation({
   response: z.array(customDomain.resource),
 });
 
-const certificateList = z.array(
-  z.object({
-    name: z.string().describe("Host name, or `*.` and a domain."),
-    source: z.enum(["acme", "upload"]),
-    issuer: z.string().optional().describe("Absent while there is no certificate."),
-    notBefore: z.string().optional(),
-    notAfter: z.string().optional(),
-    renewsAt: z.string().optional().describe("When the platform asks for the next one; absent for an uploaded one."),
-    revokedAt: z.string().optional().describe("When the authority revoked it; absent for a certificate that is good."),
-    failure: z.string().optional().describe("Why the last attempt to get a certificate failed."),
-  }),
-);
+const certificateList = certificateShape.array();
 
 export const customDomainCertificates = defineOperation({
   ...common,
@@ -122,19 +111,7 @@ export const customDomainCertificatesRevoke = defineOperation({
   path: "/customdomains/{domainName}/certificates/revoke",
   summary: "Revoke certificates that an authority issued for a domain",
   role: "admin",
-  body: z.looseObject({
-    name: z.string().max(255).optional().describe("The certificate of this name only; all of the domain when absent."),
-    reason: z
-      .enum(Object.keys(REVOCATION_REASONS) as [RevocationReason, ...RevocationReason[]])
-      .optional()
-      .describe("What the authority is told; `unspecified` when absent."),
-    reissue: z
-      .boolean()
-      .optional()
-      .describe(
-        "`true` (default): the platform asks for a new certificate within a minute and serves the revoked one until then. `false`: the revoked certificate is no longer served, and the platform asks for no other.",
-      ),
-  }),
+  body: revocationShape,
   bodyOptional: true,
   response: certificateList,
 });

@@ -1,10 +1,14 @@
 /** Revocation of certificates that an authority issued: at the authority first, then in the records. */
+import type { z } from "zod";
 import { AcmeClient, AcmeError, type AcmeSettings } from "../../acme/acme-client.ts";
 import type { RevocationReason } from "../../acme/revocation-reason.ts";
+import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { DAY_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
+import type { revocationShape } from "../certificate/shapes.ts";
 import type { Platform } from "../port.ts";
+import { PLATFORM } from "./order-turns.ts";
 
 /**
  * Revocations of one workspace in a day. Each may be followed by an order, and all workspaces share the orders that the
@@ -13,7 +17,7 @@ import type { Platform } from "../port.ts";
 export const REVOCATIONS_MAX = 20;
 
 export interface Revocation {
-  /** The certificate of this name; null for all that an authority issued for the domain. */
+  /** The certificate of this name; null for all that an authority issued for the domain, or for the platform. */
   name: string | null;
   reason: RevocationReason;
   /** Whether the platform asks for a new certificate. */
@@ -21,10 +25,22 @@ export interface Revocation {
   actor: string;
 }
 
+/** The revocation that a call asks for. */
+export function askedRevocation({ body, caller }: AskingCall): Revocation {
+  const { name = null, reason = "unspecified", reissue = true } = body ?? {};
+  return { name, reason, reissue, actor: caller.displayName };
+}
+
+interface AskingCall {
+  body?: z.output<typeof revocationShape> | undefined;
+  caller: Pick<Caller, "displayName">;
+}
+
 export type RevocationDeps = Pick<Platform, "store" | "clock" | "settings">;
 
+/** `domain` is null for the platform's own names. */
 export async function revokeCertificates(
-  domain: Resource,
+  domain: Resource | null,
   revocation: Revocation,
   deps: RevocationDeps,
 ): Promise<void> {
@@ -32,7 +48,7 @@ export async function revokeCertificates(
   const chosen = await chosenCertificates(domain, revocation, deps);
   if (acme === null)
     throw new PlatformError("bad_request", "No certificate authority is configured (BERTH_ACME_DIRECTORY).");
-  await countRevocation(domain.workspace, deps);
+  await countRevocation(domain?.workspace ?? PLATFORM, deps);
   for (const [chain, { names, isRevoked }] of chosen) {
     if (!isRevoked) await revokeOne(chain, names, revocation.reason, acme, deps);
     await record(domain, chain, names, revocation, deps);
@@ -40,7 +56,7 @@ export async function revokeCertificates(
 }
 
 async function record(
-  domain: Resource,
+  domain: Resource | null,
   chain: string,
   names: string[],
   { reissue, actor, reason }: Revocation,
@@ -48,6 +64,7 @@ async function record(
 ): Promise<void> {
   const nowMs = clock.now();
   await store.certificates.revoked(chain, nowMs, reissue ? nowMs : 0);
+  if (domain === null) return;
   const next = reissue ? "The platform asks for a new one." : "The platform asks for no new one.";
   const message = `${actor} revoked the certificate for ${names.join(", ")} (${reason}). ${next}`;
   await store.resources.update(domain.workspace, domain.uid, () => ({
@@ -57,8 +74,10 @@ async function record(
 }
 
 /** By chain, because one certificate may be for several names. */
-async function chosenCertificates(domain: Resource, { name }: Revocation, { store }: RevocationDeps) {
-  const records = (await store.certificates.list(domain.uid)).filter((one) => name === null || one.name === name);
+async function chosenCertificates(domain: Resource | null, { name }: Revocation, { store }: RevocationDeps) {
+  const records = (await store.certificates.list(domain?.uid ?? "")).filter(
+    (one) => name === null || one.name === name,
+  );
   const issued = records.filter(({ source, chain }) => source === "acme" && chain !== "");
   if (issued.length === 0 && records.some(({ source }) => source === "upload"))
     throw new PlatformError(

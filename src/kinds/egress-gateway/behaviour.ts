@@ -40,7 +40,8 @@ export const egressGatewayBehaviour: Behaviour = {
       const { name: workspace } = workspaceOf(call);
       const gateways = await deps.store.resources.listNested(workspace, "egressgateway", FLAT_LIST_MAX);
       const usage = new Map(gateways.map((gateway) => [gateway.name, [] as string[]]));
-      for (const workload of await workloadsBehind(workspace, deps)) usage.get(gatewayOf(workload))?.push(workload.name);
+      for (const workload of await workloadsBehind(workspace, deps))
+        usage.get(gatewayOf(workload))?.push(workload.name);
       return Object.fromEntries(usage);
     }),
 

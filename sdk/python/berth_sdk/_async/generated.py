@@ -1499,6 +1499,24 @@ class AsyncApi:
         """Revoke certificates that an authority issued for a domain. `POST /v0/customdomains/{domainName}/certificates/revoke`"""
         return cast("List[types.CustomDomainCertificatesResult]", await self._caller.call("POST", f'/customdomains/{segment("domainName", domain_name)}/certificates/revoke', body=body, timeout=timeout, idempotency_key=idempotency_key))
 
+    async def certificate_list(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> List[types.CustomDomainCertificatesResult]:
+        """List the certificates of the platform's own names, and why one is missing. `GET /v0/certificates`"""
+        return cast("List[types.CustomDomainCertificatesResult]", await self._caller.call("GET", "/certificates", timeout=timeout))
+
+    async def certificate_revoke(
+        self,
+        body: Optional[types.CustomDomainCertificatesRevokeBody] = None,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> List[types.CustomDomainCertificatesResult]:
+        """Revoke certificates that an authority issued for the platform's own names. `POST /v0/certificates/revoke`"""
+        return cast("List[types.CustomDomainCertificatesResult]", await self._caller.call("POST", "/certificates/revoke", body=body, timeout=timeout, idempotency_key=idempotency_key))
+
     async def drive_access_token(
         self,
         drive_name: str,
@@ -1533,7 +1551,7 @@ class AsyncApi:
         return cast("List[types.EgressgatewayRecord]", await self._caller.call("GET", "/egressgateways", timeout=timeout))
 
     async def egress_gateway_usage(self, *, timeout: Optional[float] = None) -> Dict[str, List[str]]:
-        """Tell which sandboxes leave by which gateway. `GET /v0/egressgateways/usage`"""
+        """List the names of the workloads, of every kind, that leave by each gateway. `GET /v0/egressgateways/usage`"""
         return cast("Dict[str, List[str]]", await self._caller.call("GET", "/egressgateways/usage", timeout=timeout))
 
     async def egress_map_get(self, *, timeout: Optional[float] = None) -> List[types.EgressMapGetResult]:

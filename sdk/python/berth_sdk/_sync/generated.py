@@ -1500,6 +1500,24 @@ class Api:
         """Revoke certificates that an authority issued for a domain. `POST /v0/customdomains/{domainName}/certificates/revoke`"""
         return cast("List[types.CustomDomainCertificatesResult]", self._caller.call("POST", f'/customdomains/{segment("domainName", domain_name)}/certificates/revoke', body=body, timeout=timeout, idempotency_key=idempotency_key))
 
+    def certificate_list(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> List[types.CustomDomainCertificatesResult]:
+        """List the certificates of the platform's own names, and why one is missing. `GET /v0/certificates`"""
+        return cast("List[types.CustomDomainCertificatesResult]", self._caller.call("GET", "/certificates", timeout=timeout))
+
+    def certificate_revoke(
+        self,
+        body: Optional[types.CustomDomainCertificatesRevokeBody] = None,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> List[types.CustomDomainCertificatesResult]:
+        """Revoke certificates that an authority issued for the platform's own names. `POST /v0/certificates/revoke`"""
+        return cast("List[types.CustomDomainCertificatesResult]", self._caller.call("POST", "/certificates/revoke", body=body, timeout=timeout, idempotency_key=idempotency_key))
+
     def drive_access_token(
         self,
         drive_name: str,
@@ -1534,7 +1552,7 @@ class Api:
         return cast("List[types.EgressgatewayRecord]", self._caller.call("GET", "/egressgateways", timeout=timeout))
 
     def egress_gateway_usage(self, *, timeout: Optional[float] = None) -> Dict[str, List[str]]:
-        """Tell which sandboxes leave by which gateway. `GET /v0/egressgateways/usage`"""
+        """List the names of the workloads, of every kind, that leave by each gateway. `GET /v0/egressgateways/usage`"""
         return cast("Dict[str, List[str]]", self._caller.call("GET", "/egressgateways/usage", timeout=timeout))
 
     def egress_map_get(self, *, timeout: Optional[float] = None) -> List[types.EgressMapGetResult]:

@@ -686,7 +686,7 @@ class CustomDomainCertificatesResult(TypedDict):
 
 
 class CustomDomainCertificatesRevokeBody(TypedDict):
-    #: The certificate of this name only; all of the domain when absent.
+    #: The certificate of this name only; all of them when absent.
     name: NotRequired[str]
     #: What the authority is told; `unspecified` when absent.
     reason: NotRequired[Literal["unspecified", "keyCompromise", "affiliationChanged", "superseded", "cessationOfOperation"]]

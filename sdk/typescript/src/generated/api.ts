@@ -1025,6 +1025,10 @@ export interface Api {
   customDomainCertificatesRemove(input: CallOptions & { params: { domainName: string } }): Promise<CustomDomainCertificatesResult[]>;
   /** Revoke certificates that an authority issued for a domain. `POST /v0/customdomains/{domainName}/certificates/revoke` */
   customDomainCertificatesRevoke(input: CallOptions & { params: { domainName: string }; body?: CustomDomainCertificatesRevokeBody }): Promise<CustomDomainCertificatesResult[]>;
+  /** List the certificates of the platform's own names, and why one is missing. `GET /v0/certificates` */
+  certificateList(input?: CallOptions): Promise<CustomDomainCertificatesResult[]>;
+  /** Revoke certificates that an authority issued for the platform's own names. `POST /v0/certificates/revoke` */
+  certificateRevoke(input?: CallOptions & { body?: CustomDomainCertificatesRevokeBody }): Promise<CustomDomainCertificatesResult[]>;
   /** Get a short-lived token that opens a drive. `POST /v0/drives/{driveName}/access-token` */
   driveAccessToken(input: CallOptions & { params: { driveName: string } }): Promise<DriveAccessTokenResult>;
   /** Read the public keys that drive tokens are checked with. `GET /v0/drives/jwks.json` */
@@ -1033,7 +1037,7 @@ export interface Api {
   driveS3Credentials(input: CallOptions & { params: { driveName: string }; body?: DriveS3CredentialsBody }): Promise<DriveS3CredentialsResult>;
   /** List the egress gateways of all VPCs. `GET /v0/egressgateways` */
   egressGatewayListAll(input?: CallOptions): Promise<EgressgatewayRecord[]>;
-  /** Tell which sandboxes leave by which gateway. `GET /v0/egressgateways/usage` */
+  /** List the names of the workloads, of every kind, that leave by each gateway. `GET /v0/egressgateways/usage` */
   egressGatewayUsage(input?: CallOptions): Promise<Record<string, string[]>>;
   /** Tell which workloads leave by which gateway, and from which addresses. `GET /v0/egressgateways/map` */
   egressMapGet(input?: CallOptions): Promise<EgressMapGetResult[]>;

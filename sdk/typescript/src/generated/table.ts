@@ -135,6 +135,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   customDomainCertificateUpload: { method: "PUT", path: "/customdomains/{domainName}/certificates" },
   customDomainCertificatesRemove: { method: "DELETE", path: "/customdomains/{domainName}/certificates" },
   customDomainCertificatesRevoke: { method: "POST", path: "/customdomains/{domainName}/certificates/revoke" },
+  certificateList: { method: "GET", path: "/certificates" },
+  certificateRevoke: { method: "POST", path: "/certificates/revoke" },
   driveAccessToken: { method: "POST", path: "/drives/{driveName}/access-token" },
   driveJwks: { method: "GET", path: "/drives/jwks.json" },
   driveS3Credentials: { method: "POST", path: "/drives/{driveName}/s3-credentials" },

@@ -1289,7 +1289,7 @@ export interface CustomDomainCertificatesResult {
 
 /** The body of customDomainCertificatesRevoke. */
 export interface CustomDomainCertificatesRevokeBody {
-  /** The certificate of this name only; all of the domain when absent. */
+  /** The certificate of this name only; all of them when absent. */
   name?: string | undefined;
   /** What the authority is told; `unspecified` when absent. */
   reason?: "unspecified" | "keyCompromise" | "affiliationChanged" | "superseded" | "cessationOfOperation" | undefined;
