@@ -70,6 +70,13 @@ export interface Answer<Body> {
   body: Body;
 }
 
+/** What a list lists: an array, or a page of it. */
+type ItemOf<List> = List extends readonly (infer Item)[]
+  ? Item
+  : List extends { data: readonly (infer Item)[] }
+    ? Item
+    : unknown;
+
 export interface Client {
   readonly url: string;
   /** Returns the response body; throws ApiError for anything but success. */
@@ -83,7 +90,10 @@ export interface Client {
     input?: CallInput,
   ): Promise<Answer<z.output<Response>>>;
   /** Yields every item of a list, page after page. */
-  items(operation: Operation, input?: CallInput): AsyncGenerator<unknown, void>;
+  items<Query extends z.ZodObject, Body extends z.ZodType, Response extends z.ZodType>(
+    operation: Operation<Query, Body, Response>,
+    input?: CallInput,
+  ): AsyncGenerator<ItemOf<z.output<Response>>, void>;
   /** Yields the events of an operation that answers with a stream, until it ends or the signal is aborted. */
   events(operation: Operation, input?: CallInput): AsyncGenerator<ServerEvent, void>;
   /** Yields the answer of an operation that answers with bytes. */
@@ -103,7 +113,7 @@ export function createClient(options: ClientOptions): Client {
     url,
     send: send as Client["send"],
     call: (async (operation: Operation, input?: CallInput) => (await send(operation, input)).body) as Client["call"],
-    items: (operation, input) => items(send, operation, input),
+    items: ((operation: Operation, input?: CallInput) => items(send, operation, input)) as Client["items"],
     async *events(operation, input = {}) {
       const response = await request(url, operation, { ...input, timeoutMs: STREAM_MS_MAX }, options);
       if (response.status === 200) return yield* readEvents(response.body ?? []);

@@ -91,7 +91,30 @@ export interface KindSpec<Spec extends z.ZodObject = z.ZodObject, State extends 
   };
 }
 
-export interface Kind<Spec extends Json = Json, State extends Json = Json>
+/** A resource as answers show it. */
+export type Shown<Spec extends Json = Json> = Json & {
+  metadata: Json & { name: string; workspace: string; createdAt: string; updatedAt: string };
+  spec: Partial<Spec>;
+  status?: string;
+  events?: fields.Event[];
+};
+
+/** The same for a flat kind. */
+export type ShownFlat<Spec extends Json = Json> = Json & { createdAt: string } & Partial<Spec>;
+
+type Answers<Answer> = {
+  list: Answer[] | { data: Answer[]; meta: z.output<typeof pageMeta> };
+  get: Answer;
+  create: Answer;
+  update: Answer;
+  /** The resource, or what the kind answers instead. */
+  delete: unknown;
+};
+
+type VerbOperation<V extends Verb, Answer> = Operation<z.ZodObject, z.ZodType, z.ZodType<Answers<Answer>[V]>>;
+
+/** `Answer` is a resource as answers show it. */
+export interface Kind<Spec extends Json = Json, State extends Json = Json, Answer extends Json = Json>
   extends Omit<KindSpec, "limits" | "secrets" | "immutable" | "readOnlySpec" | "references" | "recorded"> {
   /** Never set: carries the types of the spec and of the recorded state. */
   readonly types?: { spec: Spec; state: State };
@@ -105,17 +128,21 @@ export interface Kind<Spec extends Json = Json, State extends Json = Json>
   body: z.ZodType;
   /** The body of an update. */
   replacement: z.ZodType;
-  resource: z.ZodType;
+  resource: z.ZodType<Answer>;
   operations: Operation[];
-  operation: Partial<Record<Verb, Operation>>;
+  operation: { [V in Verb]?: VerbOperation<V, Answer> };
 }
 
 export type SpecOf<K extends Kind> = NonNullable<K["types"]>["spec"];
 export type StateOf<K extends Kind> = NonNullable<K["types"]>["state"];
 
 export function defineKind<Spec extends z.ZodObject, State extends Json = Json>(
+  spec: KindSpec<Spec, State> & { flat: { name: string } },
+): Kind<z.output<Spec>, State, ShownFlat<z.output<Spec>>>;
+export function defineKind<Spec extends z.ZodObject, State extends Json = Json>(
   spec: KindSpec<Spec, State>,
-): Kind<z.output<Spec>, State> {
+): Kind<z.output<Spec>, State, Shown<z.output<Spec>>>;
+export function defineKind(spec: KindSpec): Kind {
   const collectionPath = (spec.within?.itemPath ?? "") + (spec.path ?? `/${spec.plural}`);
   const kind = {
     ...spec,
@@ -245,7 +272,7 @@ function bodySchema(kind: KindSpec): z.ZodType {
   });
 }
 
-function resourceSchema(kind: KindSpec): z.ZodType {
+function resourceSchema(kind: KindSpec): z.ZodType<Json> {
   if (kind.flat)
     return z.looseObject({ [kind.flat.name]: z.string(), createdAt: z.string(), ...kind.spec.partial().shape });
   return z.looseObject({

@@ -1,7 +1,7 @@
+import { accountAudit, auditList, auditVerify } from "../../kinds/audit/operations.ts";
 import { type Invocation, text } from "../command.ts";
 import { EXIT } from "../failure.ts";
 import { memberAt } from "../json-path.ts";
-import { operation } from "../sandbox-door.ts";
 import { connect, positiveNumber } from "./call-input.ts";
 import { print } from "./show.ts";
 
@@ -42,19 +42,12 @@ function linesOf(call: Invocation): AsyncGenerator<unknown, void> {
   };
   const accountId = text(account);
   return accountId === undefined
-    ? connect(call).items(operation("auditList"), { query })
-    : connect(call).items(operation("accountAudit"), { params: { accountId }, query });
+    ? connect(call).items(auditList, { query })
+    : connect(call).items(accountAudit, { params: { accountId }, query });
 }
 
 export async function verifyAudit(call: Invocation): Promise<number | undefined> {
-  const check = (await connect(call).call(operation("auditVerify"))) as {
-    intact: boolean;
-    firstId: number;
-    lines: number;
-    brokenAt: number | null;
-    lastId: number;
-    lastHash: string;
-  };
+  const check = await connect(call).call(auditVerify);
   if (!check.intact) {
     call.context.note(`berth: line ${check.brokenAt} is not as it was written; ${check.lines} before it are.`);
     return EXIT.failure;

@@ -1,17 +1,17 @@
 /** `berth drive s3`: temporary credentials of a drive, as the variables that S3 clients read. */
+import { driveS3Credentials } from "../../kinds/drive/operations.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
-import { operation } from "../sandbox-door.ts";
 import { connect } from "./call-input.ts";
 
 export async function printS3Environment(call: Invocation): Promise<undefined> {
   const { args, options, context } = call;
   const seconds = text(options.seconds);
   if (seconds !== undefined && !/^\d+$/.test(seconds)) throw new UsageError(`--seconds ${seconds} is not a number.`);
-  const made = (await connect(call).call(operation("driveS3Credentials"), {
+  const made = await connect(call).call(driveS3Credentials, {
     params: { driveName: text(args[0]) ?? "" },
     body: seconds === undefined ? {} : { durationSeconds: Number(seconds) },
-  })) as Record<string, string>;
+  });
   const variables = {
     AWS_ACCESS_KEY_ID: made.accessKeyId,
     AWS_SECRET_ACCESS_KEY: made.secretAccessKey,

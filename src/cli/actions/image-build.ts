@@ -3,6 +3,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { ApiError } from "../../client/api-error.ts";
+import type { Event } from "../../contract/fields.ts";
+import { imageCreate, imageGet } from "../../kinds/image/operations.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { contextOf } from "../archive.ts";
 import { type Invocation, text, texts } from "../command.ts";
@@ -12,10 +14,6 @@ import { connect } from "./call-input.ts";
 import { tellWhenInterrupted } from "./interrupted.ts";
 import { createReader } from "./logs.ts";
 import { print } from "./show.ts";
-
-interface Image {
-  metadata: { status?: string; events?: { type: string; message?: string; time?: string }[] };
-}
 
 const LOOK_MS = 500;
 /** Longest wait: a build may take half an hour, and may wait for others before. */
@@ -39,7 +37,7 @@ export async function buildImage(call: Invocation): Promise<undefined> {
   };
   const client = connect(call);
   const body = { name, resourceType, tag, build };
-  const answer = await client.send(operation("imageCreate"), { query: { upload: true }, body });
+  const answer = await client.send(imageCreate, { query: { upload: true }, body });
   const url = answer.headers.get("x-service-upload-url");
   if (!url) throw new ApiError({ status: 502, code: "upload", message: "The server gave no upload address." });
   const archive = contextOf(dir, dockerfile);
@@ -52,7 +50,7 @@ export async function buildImage(call: Invocation): Promise<undefined> {
   const params = { resourceType, imageName: name };
   const follow = async (): Promise<undefined> => {
     for (const endsAt = Date.now() + PATIENCE_MS; Date.now() < endsAt; await pause(LOOK_MS)) {
-      const image = (await client.call(operation("imageGet"), { params })) as Image;
+      const image = await client.call(imageGet, { params });
       const { status, events = [] } = image.metadata;
       for (const line of await logs.read(askedAtMs(events), Number.POSITIVE_INFINITY)) context.note(line.message);
       if (status === "FAILED")
@@ -77,7 +75,7 @@ export async function buildImage(call: Invocation): Promise<undefined> {
 }
 
 /** When the server was asked for the build, by its own clock: older lines belong to an earlier build of the tag. */
-const askedAtMs = (events: NonNullable<Image["metadata"]["events"]>): number =>
+const askedAtMs = (events: readonly Event[]): number =>
   Date.parse(events.findLast(({ type }) => type === "uploading")?.time ?? "") || 0;
 
 /** `id=NAME,src=FILE` and `id=NAME,env=VARIABLE`, as Docker has them, or `NAME=value`. */

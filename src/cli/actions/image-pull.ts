@@ -3,27 +3,18 @@ import { setTimeout as pause } from "node:timers/promises";
 import { ApiError } from "../../client/api-error.ts";
 import type { Client } from "../../client/client.ts";
 import { parseReference, REGISTRY_TYPE, referenceText, registryName, tagFor } from "../../contract/image-reference.ts";
+import {
+  imageCleanup,
+  imageCreate,
+  imageDelete,
+  imageGet,
+  imageList,
+  imageTagDelete,
+} from "../../kinds/image/operations.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
-import { operation } from "../sandbox-door.ts";
 import { connect } from "./call-input.ts";
 import { print } from "./show.ts";
-
-interface Tag {
-  name: string;
-  image?: string;
-  status?: string;
-}
-
-interface Image {
-  metadata: {
-    name: string;
-    resourceType: string;
-    status?: string;
-    events?: { type: string; message?: string; time: string }[];
-  };
-  spec: { tags: Tag[] };
-}
 
 interface Place {
   resourceType: string;
@@ -44,11 +35,11 @@ export async function pullImage(call: Invocation): Promise<undefined> {
   const type = args[1] === undefined ? REGISTRY_TYPE : (text(options.type) ?? "sandbox");
   const client = connect(call);
   const body = { name, resourceType: type, image: referenceText(reference), tag };
-  await client.call(operation("imageCreate"), { body });
+  await client.call(imageCreate, { body });
   const place = { resourceType: type, imageName: name };
   const told = new Set<string>();
   for (const endsAt = Date.now() + PATIENCE_MS; Date.now() < endsAt; await pause(LOOK_MS)) {
-    const image = (await client.call(operation("imageGet"), { params: place })) as Image;
+    const image = await client.call(imageGet, { params: place });
     const { status, events = [] } = image.metadata;
     const asked = events.findLastIndex(({ message = "" }) => message.includes(" asked for "));
     for (const { type: kind, time, message = "" } of events.slice(asked + 1)) {
@@ -74,7 +65,7 @@ export async function pullImage(call: Invocation): Promise<undefined> {
 
 export async function inspectImage(call: Invocation): Promise<undefined> {
   const { tagName: _, ...params } = await placeOf(call);
-  return print(call, null, "pretty", await connect(call).call(operation("imageGet"), { params }));
+  return print(call, null, "pretty", await connect(call).call(imageGet, { params }));
 }
 
 export async function removeImage(call: Invocation): Promise<undefined> {
@@ -83,23 +74,22 @@ export async function removeImage(call: Invocation): Promise<undefined> {
 
 /** With its last tag an image goes. */
 async function removeTag(client: Client, { tagName, ...params }: Place): Promise<unknown> {
-  const { spec } = (await client.call(operation("imageGet"), { params })) as Image;
+  const { spec } = await client.call(imageGet, { params });
   const isLast = spec.tags.every(({ name }) => name === tagName);
   return isLast
-    ? client.call(operation("imageDelete"), { params })
-    : client.call(operation("imageTagDelete"), { params: { ...params, tagName } });
+    ? client.call(imageDelete, { params })
+    : client.call(imageTagDelete, { params: { ...params, tagName } });
 }
 
 export async function pruneImages(call: Invocation): Promise<undefined> {
   const client = connect(call);
   if (call.options.yes !== true) await confirmPrune(client, call);
-  return print(call, null, "pretty", await client.call(operation("imageCleanup"), {}));
+  return print(call, null, "pretty", await client.call(imageCleanup, {}));
 }
 
 /** What will be gone is named, and goes only when somebody says so: at a terminal, or with --yes. */
 async function confirmPrune(client: Client, { context }: Invocation): Promise<void> {
-  const planned = await client.call(operation("imageCleanup"), { query: { dryRun: true } });
-  const { images } = planned as { images: string[] };
+  const { images } = await client.call(imageCleanup, { query: { dryRun: true } });
   for (const name of images) context.note(name);
   if (images.length === 0) return;
   const answer = context.canAsk ? await context.ask("Delete these images? [y/N] ") : null;
@@ -110,7 +100,7 @@ async function confirmPrune(client: Client, { context }: Invocation): Promise<vo
 /** `TYPE/NAME:TAG` of an image that has a name of its own; otherwise the image that was pulled by this reference. */
 async function placeOf(call: Invocation): Promise<Place> {
   const word = text(call.args[0]) ?? "";
-  const images = (await connect(call).call(operation("imageList"), {})) as Image[];
+  const images = await connect(call).call(imageList);
   const reference = parseReference(word);
   for (const { metadata, spec } of images)
     for (const { name: tagName, image } of spec.tags) {
