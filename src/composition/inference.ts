@@ -122,6 +122,7 @@ export async function startInference(
     }),
     handlers: { job: createJobHandler({ brand, manage }) },
     ownEndpoint: ownEndpoints(deps),
+    taskKey: store.keyFor("mcp-tasks"),
     toolsListed: toolRecords.listed,
     toolsDeployed: toolRecords.deployed,
     ...principals,

@@ -7,6 +7,7 @@ import type { MemoryPressure } from "../lib/memory-pressure.ts";
 import type { AdmitContext, Admitted } from "./admit.ts";
 import type { GatewayCounters } from "./counters.ts";
 import type { ForwardContext } from "./forward.ts";
+import type { TaskIds } from "./mcp/task-ids.ts";
 import type { OpenExchanges } from "./open-exchanges.ts";
 
 export interface ServeContext extends AdmitContext {
@@ -18,6 +19,8 @@ export interface ServeContext extends AdmitContext {
   handing: ForwardContext;
   responding: PlatformResponseOptions;
   identityWords: string[];
+  /** The tasks of MCP servers, by their callers. */
+  tasks: TaskIds;
   /** Serves a request that the platform makes for a client. */
   within(down: Downstream, route: WorkloadRoute, origin: CallOrigin): Promise<void>;
   stopping: boolean;

@@ -64,6 +64,8 @@ export interface GatewayDeps {
   toolsListed?(workload: Workload, listed: readonly ListedTool[]): void;
   /** Records the tools of a newly deployed revision as approved. */
   toolsDeployed?(workload: Workload, revision: string, listed: readonly ListedTool[]): Promise<void>;
+  /** Signs the ids of tasks that callers get. Absent = they hold as long as this process. */
+  taskKey?: Buffer;
   /** The platform's own endpoint for this request; null = the workload answers. */
   ownEndpoint?(request: OwnRequest): OwnEndpoint | null;
   /** The other servers of the database; absent when there are none. */

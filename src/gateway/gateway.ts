@@ -1,5 +1,6 @@
 /** The gateway as one object: created from `deps`, fed with requests and connections, stopped once. */
 
+import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -31,6 +32,7 @@ import type { GatewayDeps, Passage, Replay, Replayed, StoredRequest, Workload } 
 import { isForwardedAtEdge } from "./edge-kinds.ts";
 import { handOn, PEER_IDLE_MAX_MS } from "./hand-on.ts";
 import { enter } from "./http-trigger.ts";
+import { TaskIds } from "./mcp/task-ids.ts";
 import { OpenExchanges } from "./open-exchanges.ts";
 import { challenge } from "./protected-resource.ts";
 import { compose, type PlatformRequest, replay } from "./replay.ts";
@@ -49,6 +51,7 @@ export interface Gateway extends InferenceDoor {
 }
 
 const STOP_GRACE_MS = 10_000;
+const TASK_KEY_BYTES = 32;
 
 export function createGateway(deps: GatewayDeps): Gateway {
   const { settings, clock } = deps;
@@ -78,6 +81,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     forwarding: { pool, sweeper, rules },
     handing: { pool: peerPool, sweeper, rules },
     responding: { rules, clock, docsUrl: settings.docsUrl },
+    tasks: new TaskIds(deps.taskKey ?? randomBytes(TASK_KEY_BYTES)),
     within: (down, route, origin) => serve(context, down, route, null, origin),
     stopping: false,
     retiring: false,

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { ServerOptions } from "@modelcontextprotocol/sdk/server/index.js";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
@@ -16,7 +17,11 @@ export interface KitServer extends AsyncDisposable {
 }
 
 /** `register` gives each session its tools. */
-export async function startKitServer(name: string, register: (server: McpServer) => void): Promise<KitServer> {
+export async function startKitServer(
+  name: string,
+  register: (server: McpServer) => void,
+  options: ServerOptions = {},
+): Promise<KitServer> {
   const sessions = new Map<string, McpServer>();
   const transports = new Map<string, StreamableHTTPServerTransport>();
   const http: Server = createServer(async (request, response) => {
@@ -24,7 +29,7 @@ export async function startKitServer(name: string, register: (server: McpServer)
     let transport = id === undefined ? undefined : transports.get(id);
     if (id !== undefined && transport === undefined) return void response.writeHead(404).end();
     if (transport === undefined) {
-      const server = new McpServer({ name, version: "1.0.0" });
+      const server = new McpServer({ name, version: "1.0.0" }, options);
       register(server);
       const fresh = new StreamableHTTPServerTransport({
         sessionIdGenerator: randomUUID,

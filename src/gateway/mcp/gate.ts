@@ -8,8 +8,9 @@ import type { Workload } from "../deps.ts";
 import { readBody } from "../request-body.ts";
 import { GatedRequest } from "./gated-request.ts";
 import { pinned } from "./pinning.ts";
-import { MESSAGE_BYTES_MAX, type RpcBody, rpcBodyOf } from "./rpc-body.ts";
+import { MESSAGE_BYTES_MAX, type RpcBody, type RpcMessage, rpcBodyOf } from "./rpc-body.ts";
 import { MCP_PATH } from "./session.ts";
+import { type CallerTasks, openedMessage, TASK_METHODS } from "./task-ids.ts";
 import { type ToolGate, toolGate } from "./tool-gate.ts";
 
 export interface Refused {
@@ -39,12 +40,14 @@ export async function gate(
   const tools = toolGate({
     ...{ rules, principal, name: workload.name },
     seen: (listed) => context.deps.toolsListed?.(workload, listed),
+    tasks: context.tasks.of(workload.uid, principal),
   });
   // Not every server looks at the method before it reads the body.
   if (body === null || (body.length === 0 && down.method !== "POST"))
     return { request: new GatedRequest(down, body, tools) };
-  const checked = check(tools, down, body);
-  return "refused" in checked ? checked : { request: new GatedRequest(down, Buffer.from(checked.text), tools) };
+  const checked = check(tools, down, body, context.tasks.of(workload.uid, principal));
+  if ("refused" in checked) return checked;
+  return { request: new GatedRequest(down, Buffer.from(checked.text), tools, checked.name) };
 }
 
 async function rulesFor(context: ServeContext, down: Downstream, call: Call): Promise<ToolRules> {
@@ -56,7 +59,14 @@ async function rulesFor(context: ServeContext, down: Downstream, call: Call): Pr
   return isUnpinned ? pinned(context, down, call) : rules;
 }
 
-function check(tools: ToolGate, down: Downstream, bytes: Buffer): RpcBody | { refused: Refused } {
+/** What is sent to the server instead of what the client sent. */
+interface Checked {
+  text: string;
+  /** Of the task that the request is about, for the header that repeats it; null for none. */
+  name: string | null;
+}
+
+function check(tools: ToolGate, down: Downstream, bytes: Buffer, tasks: CallerTasks): Checked | { refused: Refused } {
   let body: RpcBody;
   try {
     body = rpcBodyOf(bytes);
@@ -65,16 +75,21 @@ function check(tools: ToolGate, down: Downstream, bytes: Buffer): RpcBody | { re
     return { refused: { status: error.status, body: failure(null, error) } };
   }
   const answers: RpcAnswer[] = [];
+  const sent: RpcMessage[] = [];
   let status = 200;
-  for (const { method, id = null, params } of body.messages) {
+  for (const message of body.messages) {
+    const { method, id = null, params } = message;
     try {
       // Servers may choose the tool by these headers.
       const said = down.header("mcp-method");
       if (said !== undefined) mustMatch("Mcp-Method", said, method);
-      if (method !== "tools/call") continue;
+      const isCall = method === "tools/call";
+      const named = isCall ? params?.name : params?.taskId;
       const name = down.header("mcp-name");
-      if (name !== undefined) mustMatch("Mcp-Name", name, params?.name);
-      tools.requireCallable(params?.name);
+      if (name !== undefined && (isCall || TASK_METHODS.has(method))) mustMatch("Mcp-Name", name, named);
+      if (isCall) tools.called(id, requireCallable(tools, named));
+      if (TASK_METHODS.has(method)) tools.called(id, requireCallable(tools, tasks.open(named).tool));
+      sent.push(openedMessage(message, tasks));
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
       answers.push(failure(id as RpcId, error));
@@ -82,6 +97,18 @@ function check(tools: ToolGate, down: Downstream, bytes: Buffer): RpcBody | { re
     }
   }
   const [first] = answers;
-  if (first === undefined) return body;
+  if (first === undefined) {
+    const isSame = sent.every((message, index) => message === body.messages[index]);
+    const [{ method, params } = {}] = sent;
+    return {
+      text: isSame ? body.text : JSON.stringify(body.isBatch ? sent : sent[0]),
+      name: TASK_METHODS.has(method) ? String(params?.taskId) : null,
+    };
+  }
   return { refused: { status, body: body.isBatch ? answers : first } };
+}
+
+function requireCallable(tools: ToolGate, tool: unknown): string {
+  tools.requireCallable(tool);
+  return String(tool);
 }

@@ -7,6 +7,7 @@ import { DressedRequest } from "../../http/dressed-request.ts";
 import { fieldOf } from "../../http/fields.ts";
 import { giveBody } from "../../http/held-request.ts";
 import { lowerName } from "../../http/http1/header-name.ts";
+import { headerText } from "./header-text.ts";
 import { GatedEvents, gatedText, UncheckedAnswer } from "./listed-messages.ts";
 import { MESSAGE_BYTES_MAX } from "./rpc-body.ts";
 import type { ToolGate } from "./tool-gate.ts";
@@ -27,10 +28,12 @@ export class GatedRequest extends DressedRequest {
   #stream: GatedEvents | null = null;
   #isBroken = false;
 
-  /** `body` is null for a request without one. */
-  constructor(inner: Downstream, body: Buffer | null, gate: ToolGate) {
-    const length = body === null ? [] : [["content-length", String(body.length)] as const];
-    super(inner, new Map(length), DROPPED);
+  /** `body` is null for a request without one; `name` is the value of Mcp-Name where the server has another than the client. */
+  constructor(inner: Downstream, body: Buffer | null, gate: ToolGate, name: string | null = null) {
+    const added = new Map<string, string>();
+    if (body !== null) added.set("content-length", String(body.length));
+    if (name !== null && inner.header("mcp-name") !== undefined) added.set("mcp-name", headerText(name));
+    super(inner, added, DROPPED);
     this.#body = body;
     this.#gate = gate;
   }

@@ -19,9 +19,10 @@ export class UncheckedAnswer extends Error {}
 export function gatedText(gate: ToolGate, text: string): string | null {
   const parsed = parsedOf(text);
   if (parsed === undefined) return null;
-  const messages = Array.isArray(parsed) ? parsed : [parsed];
+  const told: unknown[] = Array.isArray(parsed) ? parsed : [parsed];
   try {
-    if (!messages.some(isList)) {
+    const messages = told.map((message) => (isRecord(message) ? gate.sealed(message) : message));
+    if (!messages.some(isList) && messages.every((message, index) => message === told[index])) {
       if (messages.some(hasTwoReadings)) throw new UncheckedAnswer("A member is spelled in another way.");
       return hasRepeatedMember(text) ? JSON.stringify(parsed) : text;
     }

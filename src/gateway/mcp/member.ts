@@ -7,6 +7,7 @@ import { TOOLS_MAX } from "../../contract/tools/tool-state.ts";
 import { HANDSHAKE_VERSIONS, META, RPC, RpcError, STATELESS } from "../../lib/mcp/wire.ts";
 import { parseSseEvent, SseSplitter } from "../../lib/network/sse.ts";
 import { isRecord } from "../../lib/untrusted-json.ts";
+import { headerText } from "./header-text.ts";
 import { askMember, type Member, type MemberAnswer } from "./member-request.ts";
 import { MESSAGE_BYTES_MAX, type RpcMessage } from "./rpc-body.ts";
 
@@ -29,10 +30,6 @@ export const sessionHeaders = ({ id, version }: MemberSession): Record<string, s
   "MCP-Protocol-Version": version,
   ...(id === null ? {} : { "Mcp-Session-Id": id }),
 });
-
-/** Header values that are no plain text are sent in base64. */
-const headerText = (text: string): string =>
-  /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`;
 
 export const statelessHeaders = (method: string, name?: string): Record<string, string> => ({
   Accept: ACCEPT,

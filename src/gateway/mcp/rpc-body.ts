@@ -38,4 +38,4 @@ export function rpcBodyOf(body: Buffer): RpcBody {
 
 const hasTwoReadings = (message: Record<string, unknown>): boolean =>
   hasOtherSpelling(message, ["id", "method", "params"]) ||
-  (isRecord(message.params) && hasOtherSpelling(message.params, ["name"]));
+  (isRecord(message.params) && hasOtherSpelling(message.params, ["name", "taskId", "_meta"]));

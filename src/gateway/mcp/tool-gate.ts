@@ -4,12 +4,17 @@ import { afterListing, isApproved, type ListedTool, listedTool, TOOLS_MAX } from
 import { RPC, RpcError } from "../../lib/mcp/wire.ts";
 import { ownValue } from "../../lib/own-value.ts";
 import type { Principal } from "../deps.ts";
+import { type CallerTasks, sealedMessage } from "./task-ids.ts";
 
 export interface ToolGate {
   /** Throws when this caller may not call the tool. */
   requireCallable(tool: unknown): void;
   /** The definitions that this caller may see. */
   visible(definitions: readonly unknown[]): unknown[];
+  /** Notes which tool a request calls. */
+  called(request: unknown, tool: string): void;
+  /** A message of the server with the ids of tasks that this caller gets. */
+  sealed(message: Record<string, unknown>): Record<string, unknown>;
 }
 
 export interface GateOf {
@@ -19,13 +24,17 @@ export interface GateOf {
   name: string;
   /** Called with tools that the server lists and that change what is recorded about it. */
   seen(listed: readonly ListedTool[]): void;
+  tasks: CallerTasks;
 }
 
-export function toolGate({ rules, principal, name, seen }: GateOf): ToolGate {
+export function toolGate({ rules, principal, name, seen, tasks }: GateOf): ToolGate {
+  const calls = new Map<unknown, string>();
   const allow = allowedTo(rules, principal);
   const isAllowed = (tool: string): boolean => allow === null || matchesAny(allow, tool);
   const { pins } = rules;
   return {
+    called: (request, tool) => void calls.set(request, tool),
+    sealed: (message) => sealedMessage(message, tasks, calls.get(message.id) ?? null),
     requireCallable(tool) {
       if (typeof tool !== "string" || !isAllowed(tool)) throw unknownTool(tool);
       if (pins === null) return;

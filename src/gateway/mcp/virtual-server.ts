@@ -9,7 +9,7 @@
  * round trips name the tool, and thereby the function.
  */
 import { GatewayError } from "../../contract/gateway-errors.ts";
-import type { ServedServer } from "../../contract/tools/tool-rules.ts";
+import { matchesAny, type ServedServer } from "../../contract/tools/tool-rules.ts";
 import type { Downstream } from "../../http/downstream.ts";
 import { respond } from "../../http/platform-response.ts";
 import {
@@ -26,6 +26,7 @@ import {
 } from "../../lib/mcp/wire.ts";
 import { isRecord } from "../../lib/untrusted-json.ts";
 import type { Call, ServeContext } from "../call.ts";
+import type { Principal } from "../deps.ts";
 import { ClientGone } from "../hold.ts";
 import type { OwnOutcome } from "../own-answer.ts";
 import { readBody } from "../request-body.ts";
@@ -48,8 +49,14 @@ import {
 import { askMember, type MemberAnswer } from "./member-request.ts";
 import { MESSAGE_BYTES_MAX, type RpcMessage, rpcBodyOf } from "./rpc-body.ts";
 import { MCP_PATH, sessionGone } from "./session.ts";
+import { type CallerTasks, openedMessage, sealedMessage, TASK_METHODS } from "./task-ids.ts";
 import { isCarried, sessionFrom, sessionIdOf, type VirtualSession } from "./virtual-session.ts";
 import { behind, clientId, prefixed, serverId } from "./virtual-tools.ts";
+
+/** Whether a tool runs as a task is decided by its server when it is called. */
+const DISCOVERED = { tools: { listChanged: false }, extensions: { "io.modelcontextprotocol/tasks": {} } };
+/** Tasks can be asked for; a list over several servers would have no cursor. */
+const TASKS = { cancel: {}, requests: { tools: { call: {} } } };
 
 /** How long clients may keep the discovery answer, which changes with the function's record only. */
 const DISCOVERY_TTL_MS = 60_000;
@@ -65,6 +72,8 @@ class VirtualExchange {
   readonly #session: VirtualSession | null;
   readonly #requestId: string;
   readonly #path: string;
+  readonly #uid: string;
+  readonly #principal: Principal | null;
   #bytesIn = 0;
 
   constructor(context: ServeContext, down: Downstream, { admitted, requestId }: Call) {
@@ -76,6 +85,8 @@ class VirtualExchange {
     this.#servers = servers ?? [];
     this.#requestId = requestId;
     this.#path = admitted.path;
+    this.#uid = admitted.workload.uid;
+    this.#principal = admitted.principal;
     const id = down.header("mcp-session-id");
     const isStateless = down.header("mcp-protocol-version") === STATELESS;
     this.#session = id === undefined || isStateless ? null : sessionFrom(id);
@@ -139,7 +150,7 @@ class VirtualExchange {
         return this.#begin(request);
       case "server/discover":
         return reply({
-          ...{ supportedVersions: VERSIONS, capabilities: { tools: { listChanged: false } }, serverInfo: this.#info },
+          ...{ supportedVersions: VERSIONS, capabilities: DISCOVERED, serverInfo: this.#info },
           ...{ ttlMs: DISCOVERY_TTL_MS, cacheScope: "private" },
         });
       case "ping":
@@ -153,7 +164,8 @@ class VirtualExchange {
       case "tools/call":
         return this.#call(request, params, isStateless);
       default:
-        throw noMethod(method);
+        if (!TASK_METHODS.has(method)) throw noMethod(method);
+        return this.#ofTask(request, params, isStateless);
     }
   }
 
@@ -184,14 +196,20 @@ class VirtualExchange {
     const opened = await this.#each(this.#all, ({ member }) => openSession(member, asked, this.#signal));
     const session = new Map<string, MemberSession>();
     let hasLogging = false;
+    let hasTasks = false;
     for (const [index, one] of opened.entries()) {
       const server = this.#servers[index];
       if (one === null || server === undefined || !isCarried(server.name, one.session, this.#servers.length)) continue;
       session.set(server.name, one.session);
       hasLogging ||= one.capabilities.logging !== undefined;
+      hasTasks ||= one.capabilities.tasks !== undefined;
     }
     if (session.size === 0) throw new RpcError(RPC.internalError, "None of the servers behind this one answers.");
-    const capabilities = { tools: { listChanged: true }, ...(hasLogging ? { logging: {} } : {}) };
+    const capabilities = {
+      tools: { listChanged: true },
+      ...(hasLogging ? { logging: {} } : {}),
+      ...(hasTasks ? { tasks: TASKS } : {}),
+    };
     const result = { protocolVersion: version, capabilities, serverInfo: this.#info };
     // Where no server has a session, none could say that it has ended.
     const hasSession = [...session.values()].some((one) => one.id !== null);
@@ -223,22 +241,11 @@ class VirtualExchange {
     if (found === null)
       throw new RpcError(RPC.invalidParams, `There is no tool ${JSON.stringify(params.name)?.slice(0, 140)}.`);
     const { server, tool } = found;
-    const member = this.#member(server);
     const message = { ...request, params: { ...params, name: tool } };
-    const index = this.#servers.indexOf(server);
-    if (this.#session !== null) {
-      const session = this.#session.get(server.name);
-      if (session === undefined) throw sessionGone();
-      const answer = await post(member, sessionHeaders(session), message, this.#signal);
-      if (answer.status === 404) throw sessionGone();
-      return this.#pass(answer, (told) => withClientId(told, index));
-    }
-    if (isStateless) {
-      const headers = { ...statelessHeaders("tools/call", tool), ...this.#paramHeaders() };
-      const answer = await post(member, headers, message, this.#signal);
-      if (answer.status !== 400) return this.#pass(answer, withoutRequests);
-      answer.body.destroy();
-    }
+    const sealed = (told: RpcMessage): RpcMessage => sealedMessage(told, this.#tasks, tool, server.name);
+    const passed = await this.#direct(server, message, isStateless ? tool : null, sealed);
+    if (passed !== null) return passed;
+    const member = this.#member(server);
     const session = await openOwn(member, this.#signal);
     try {
       const answer = await post(member, sessionHeaders(session), message, this.#signal);
@@ -246,6 +253,47 @@ class VirtualExchange {
     } finally {
       closeSession(member, session, this.#signal).catch(() => {}); // the server ends idle sessions itself
     }
+  }
+
+  /** Passes a request to a server in the client's own session, or without one; null where the server needs a session. */
+  async #direct(
+    server: ServedServer,
+    message: RpcRequest,
+    stateless: string | null,
+    sealed: (told: RpcMessage) => RpcMessage,
+  ): Promise<OwnOutcome | null> {
+    const member = this.#member(server);
+    if (this.#session !== null) {
+      const index = this.#servers.indexOf(server);
+      const session = this.#session.get(server.name);
+      if (session === undefined) throw sessionGone();
+      const answer = await post(member, sessionHeaders(session), message, this.#signal);
+      if (answer.status === 404) throw sessionGone();
+      return this.#pass(answer, (told) => withClientId(sealed(told), index));
+    }
+    if (stateless === null) return null;
+    const headers = { ...statelessHeaders(message.method, stateless), ...this.#paramHeaders() };
+    const answer = await post(member, headers, message, this.#signal);
+    if (answer.status !== 400) return this.#pass(answer, (told) => withoutRequests(sealed(told)));
+    answer.body.destroy();
+    return null;
+  }
+
+  get #tasks(): CallerTasks {
+    return this.#context.tasks.of(this.#uid, this.#principal);
+  }
+
+  /** A task is its server's, and stays the business of the caller who began it and of the tool's rules. */
+  async #ofTask(request: RpcRequest, params: Record<string, unknown>, isStateless: boolean): Promise<OwnOutcome> {
+    const task = this.#tasks.open(params.taskId);
+    const server = this.#servers.find(({ name }) => name === task.server);
+    const isServed = server && (server.allow === null || matchesAny(server.allow, task.tool ?? ""));
+    if (!isServed) throw new RpcError(RPC.invalidParams, "The tool of this task is not served any more.");
+    const message = openedMessage(request, this.#tasks);
+    const sealed = (told: RpcMessage): RpcMessage => sealedMessage(told, this.#tasks, task.tool, server.name);
+    const passed = await this.#direct(server, message, isStateless ? task.id : null, sealed);
+    if (passed === null) throw new RpcError(RPC.invalidRequest, "Ask for a task in the session that began it.");
+    return passed;
   }
 
   /** Arguments that the tool wants repeated in headers. */

@@ -101,7 +101,10 @@ export function declaredVersion(header: HeaderOf, { method, params }: RpcRequest
 const OF_SESSIONS = new Set(["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]);
 
 /** Methods about one named thing, and the parameter with its name. */
-const NAMED_BY: Record<string, string> = { "tools/call": "name", "prompts/get": "name", "resources/read": "uri" };
+const NAMED_BY: Record<string, string> = {
+  ...{ "tools/call": "name", "prompts/get": "name", "resources/read": "uri" },
+  ...{ "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId" },
+};
 
 /** Refuses a header that differs from the body: proxies route by these headers. */
 export function mustMatch(field: string, given: string | undefined, value: unknown): void {
