@@ -195,6 +195,16 @@ test("a sealed id opens for its caller, function and key alone, and in no other 
     new TaskIds(Buffer.alloc(32, 2)).of("f", caller),
   ])
     assert.throws(() => other.open(sealed), /There is no task/);
-  for (const wrong of ["", "t", `${sealed}A`, `x${sealed}`, `${sealed}.x`, sealed.split(".")[0], 7, null, "a.".repeat(9000)])
+  for (const wrong of [
+    "",
+    "t",
+    `${sealed}A`,
+    `x${sealed}`,
+    `${sealed}.x`,
+    sealed.split(".")[0],
+    7,
+    null,
+    "a.".repeat(9000),
+  ])
     assert.throws(() => ids.of("f", caller).open(wrong), /There is no task/);
 });
