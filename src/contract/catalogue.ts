@@ -13,6 +13,8 @@ export interface CatalogueImage {
   about: string;
   /** The build's context. */
   folder: string;
+  /** Images that the Dockerfile builds on, of the catalogue or others. */
+  bases: string[];
 }
 
 export const catalogueImages = (): CatalogueImage[] =>
@@ -20,9 +22,19 @@ export const catalogueImages = (): CatalogueImage[] =>
     .sort()
     .map((name) => {
       const folder = join(FOLDER, name);
-      const [first = ""] = readFileSync(join(folder, "Dockerfile"), "utf8").split("\n");
-      return { name, about: first.replace(/^# */, ""), folder };
+      const text = readFileSync(join(folder, "Dockerfile"), "utf8");
+      const [first = ""] = text.split("\n");
+      const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base = ""]) => base);
+      return { name, about: first.replace(/^# */, ""), folder, bases };
     });
+
+/** The image of that name after the images of the catalogue that it builds on; empty for a name that is not there. */
+export function buildOrder(name: string, images = catalogueImages()): CatalogueImage[] {
+  const image = images.find((each) => each.name === name);
+  if (!image) return [];
+  const below = image.bases.filter((base) => base !== name).flatMap((base) => buildOrder(base, images));
+  return [...new Set([...below, image])];
+}
 
 /** How to get the image that a reference such as `vite` or `sandbox/vite` seems to mean; empty for any other name. */
 export function catalogueHint(reference: string): string {

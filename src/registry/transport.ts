@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import type { Readable } from "node:stream";
 import { rootCertificates } from "node:tls";
 import type { Agent, Dispatcher } from "undici";
+import { REGISTRY_AGENT } from "../contract/image-base.ts";
 import { addressGuard } from "../lib/network/guarded-lookup.ts";
 import { OutboundError } from "../lib/network/outbound-http.ts";
 import { SECOND_MS } from "../lib/time/clock.ts";
@@ -62,7 +63,10 @@ export function createTransport({ privateAddresses, ca }: TransportOptions): Tra
       });
       try {
         guard.check(url.hostname);
-        const answer = await request(url, { method, headers, body: body ?? null, signal, dispatcher: agent });
+        const answer = await request(url, {
+          ...{ method, body: body ?? null, signal, dispatcher: agent },
+          headers: { "user-agent": REGISTRY_AGENT, ...headers },
+        });
         // A body that is abandoned fails with an error that nobody else hears.
         answer.body.on("error", () => {});
         return { status: answer.statusCode, headers: plainHeaders(answer.headers), body: answer.body };

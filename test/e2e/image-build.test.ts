@@ -90,7 +90,12 @@ describe("an image from a Dockerfile", { skip: machineSkip }, () => {
 
   test("`berth image build` shows the build, and a sandbox runs what it made on a base of a registry", async () => {
     assert.equal((await call("GET", "/features/image-builds")).body.enabled, true);
-    const layer = tar([program("sh"), program("cat"), { path: "etc/base", content: "base\n" }]);
+    // A root as Debian has it: folders of the kernel, and /lib is a link.
+    const tree: Entry[] = [
+      { path: "tree/proc/none", content: "" },
+      { path: "tree/lib", type: "2", link: "usr/lib" },
+    ];
+    const layer = tar([program("sh"), program("cat"), { path: "etc/base", content: "base\n" }, ...tree]);
     addImage(registry, "acme/base:1", {
       layers: [layer],
       config: { Env: ["PATH=/bin", "FROM_BASE=yes"], Cmd: ["/bin/cat"] },
@@ -103,6 +108,7 @@ describe("an image from a Dockerfile", { skip: machineSkip }, () => {
         "RUN --mount=type=secret,id=word read -r g < /data/greeting.txt; read -r w < /run/secrets/word; echo $g ${#w} $FROM_BASE > /made; echo told in the log",
         "FROM scratch",
         "COPY --from=built / /",
+        "COPY --from=built /tree /",
         "ENV PATH=/bin",
         "WORKDIR /work",
       ),
@@ -133,7 +139,10 @@ describe("an image from a Dockerfile", { skip: machineSkip }, () => {
     );
     assert.match(image.spec.tags[0].digest, /^sha256:/);
     await suite.create("tool", { runtime: { memory: 256, image: "tool:1" } });
-    assert.equal((await suite.exec("tool", "cat /made /etc/base; pwd")).body.stdout, "hello 11 yes\nbase\n/work\n");
+    assert.equal(
+      (await suite.exec("tool", "cat /made /etc/base; pwd; [ -h /lib ] && echo link")).body.stdout,
+      "hello 11 yes\nbase\n/work\nlink\n",
+    );
     assert.doesNotMatch(JSON.stringify(image), /hidden-word/);
     const other = await call("GET", "/images", { workspace: "main" });
     assert.equal(other.status, 200);

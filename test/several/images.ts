@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { type Entry, tar } from "../image-archive.ts";
 import { TEST_KEY } from "../platform.ts";
 import { addImage, digestOf, startFakeRegistry } from "../registry/fake-registry.ts";
+import { pushImage } from "../registry/push-image.ts";
 import type { Cluster } from "./cluster.ts";
 import { makeSandbox, run, until } from "./use.ts";
 
@@ -26,6 +27,24 @@ export function sharedImages(get: () => Cluster<"a" | "b">): void {
     assert.equal(metadata.node, "b");
     assert.equal(await run(b, "far-b", "cat /etc/base"), "pulled");
     for (const name of ["far-a", "far-b"]) await a.call("DELETE", `/sandboxes/${name}`);
+  });
+
+  test("an image that is pushed to one server runs at another, and is served there", async () => {
+    const { a, b } = get().members;
+    const source = await startFakeRegistry();
+    const authorization = `Bearer ${TEST_KEY}`;
+    try {
+      addImage(source, "acme/sent:1", { layers: [layer()], config: { Env: ["PATH=/bin"] } });
+      await pushImage(a.url, source, "acme/sent:1", { authorization, to: "main/sent:1" });
+      const answer = await fetch(`${b.url}/v2/main/sent/manifests/1`, { headers: { authorization } });
+      assert.equal(digestOf(Buffer.from(await answer.arrayBuffer())), source.tags.get("acme/sent:1"));
+    } finally {
+      await source[Symbol.asyncDispose]();
+    }
+    const { metadata } = await makeSandbox(b, "sent-b", { runtime: { memory: 256, image: "sent:1" } });
+    assert.equal(metadata.node, "b");
+    assert.equal(await run(b, "sent-b", "cat /etc/base"), "pulled");
+    await b.call("DELETE", "/sandboxes/sent-b");
   });
 
   test("a sandbox at one server runs an image that another one built, and both serve it", async () => {
@@ -52,7 +71,14 @@ export function sharedImages(get: () => Cluster<"a" | "b">): void {
     for (const member of [a, b]) {
       const headers = { authorization: `Bearer ${TEST_KEY}` };
       const answer = await fetch(`${member.url}/v2/main/made/manifests/latest`, { headers });
-      assert.equal(digestOf(Buffer.from(await answer.arrayBuffer())), spec.tags[0].digest);
+      const manifest = Buffer.from(await answer.arrayBuffer());
+      assert.equal(digestOf(manifest), spec.tags[0].digest);
+      // The base is no part of it: a server of the platform gets the image, an engine without that base does not.
+      const blob = `${member.url}/v2/main/made/blobs/${JSON.parse(manifest.toString()).config.digest}`;
+      const docker = await fetch(blob, { headers: { ...headers, "user-agent": "docker/26.1" } });
+      assert.equal(docker.status, 403);
+      assert.match(await docker.text(), /DENIED.*own base image.*FROM debian/s);
+      assert.equal((await fetch(blob, { headers: { ...headers, "user-agent": "berth" } })).status, 200);
     }
     await b.call("DELETE", "/sandboxes/made-b");
   });

@@ -1,8 +1,13 @@
 /** Blobs: reading one whole or in part, and uploads in one request or several. */
+import { REGISTRY_AGENT } from "../../contract/image-base.ts";
 import { registryError } from "../../contract/registry-error.ts";
 import { DIGEST, keepBlob, mountBlob, requireBlob } from "../../kinds/image/registry/blobs.ts";
 import { ownPlace, parseRepository, readablePlace } from "../../kinds/image/registry/place.ts";
 import type { DoorAnswer, DoorRoute, Visit } from "./visit.ts";
+
+const WITHOUT_BASE =
+  "This image is built on the platform's own base image, which is not part of it: only servers of this platform run it. " +
+  "Build it FROM debian (`berth image catalogue debian`) or another image of a registry to run it elsewhere.";
 
 export const blobRoutes: readonly DoorRoute[] = [
   { method: "GET", path: /^blobs\/([^/]+:[^/]+)$/, action: "pull", handle: readBlob },
@@ -15,7 +20,10 @@ export const blobRoutes: readonly DoorRoute[] = [
 
 async function readBlob({ request, name, rest: digest, deps }: Visit): Promise<DoorAnswer> {
   const [reader, place] = [await ownPlace(name, deps), await readablePlace(name, deps)];
-  const { sizeBytes, open } = await requireBlob(reader, place, digest, deps.here, request.method === "HEAD");
+  const isHead = request.method === "HEAD";
+  const { sizeBytes, open, lacksBase } = await requireBlob(reader, place, digest, deps.here, isHead);
+  if (lacksBase && request.headers["user-agent"] !== REGISTRY_AGENT)
+    throw registryError("forbidden", "DENIED", WITHOUT_BASE);
   const range = rangeOf(request.headers.range, sizeBytes);
   if (range === "beyond")
     throw registryError("range_not_satisfiable", "RANGE_INVALID", `The blob has ${sizeBytes} bytes.`, {

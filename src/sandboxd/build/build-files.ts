@@ -11,7 +11,7 @@ import { findSources } from "./matching.ts";
 import { ownerFrom } from "./owner.ts";
 
 /** Folders of the kernel and the platform, which belong to no image. */
-const NOT_OF_THE_IMAGE = ["/proc", "/sys", "/dev", "/run/berth", "/run/build"];
+const NOT_OF_THE_IMAGE: ReadonlySet<string> = new Set(["/proc", "/sys", "/dev", "/run/berth", "/run/build"]);
 
 export function runBuildFiles(text: string): void {
   run(JSON.parse(text) as BuildFilesJob).catch((error: unknown) => {
@@ -36,7 +36,7 @@ const IS_FOLDER = "is-folder";
 
 function take({ sources, into }: TakeFiles): void {
   const root = fromText("/");
-  const changes: Changes = { owner: null, mode: null, skips: new Set(NOT_OF_THE_IMAGE) };
+  const changes: Changes = { owner: null, mode: null, skips: NOT_OF_THE_IMAGE };
   findSources(root, sources).forEach((source, index) => {
     const place = fromText(`${into}/${String(index).padStart(6, "0")}`);
     mkdirSync(toBytes(place));
@@ -49,7 +49,7 @@ function take({ sources, into }: TakeFiles): void {
 
 async function put(job: PutFiles): Promise<void> {
   const owner = job.owner === null ? null : ownerFrom(job.owner);
-  const changes: Changes = { owner, mode: job.mode, skips: new Set() };
+  const changes: Changes = { owner, mode: job.mode, skips: NOT_OF_THE_IMAGE };
   const target = fromText(job.target);
   const sources = job.sources === null ? taken(job.from) : given(job.from, job.sources);
   const intoFolder = job.intoFolder || sources.length + job.files.length > 1 || isFolder(target);

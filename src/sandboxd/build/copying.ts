@@ -15,6 +15,7 @@ import {
   utimesSync,
 } from "node:fs";
 import { type BytePath, folderOf, joinPath, toBytes, toText } from "../files/byte-path.ts";
+import { isLoaderFolder } from "./loader-files.ts";
 import { entriesOf } from "./matching.ts";
 import type { Owner } from "./owner.ts";
 
@@ -22,7 +23,7 @@ export interface Changes {
   /** Null: as the source has it. */
   owner: Owner | null;
   mode: number | null;
-  /** Paths that are left out. */
+  /** Paths that are left out, at the source and at the target. */
   skips: ReadonlySet<string>;
 }
 
@@ -39,7 +40,7 @@ export function copyEntry(
   changes: Changes,
   { follow = false, inside = false }: How = {},
 ): void {
-  if (changes.skips.has(from)) return;
+  if (changes.skips.has(from) || changes.skips.has(to)) return;
   const stat = follow ? statSync(toBytes(from)) : lstatSync(toBytes(from));
   if (stat.isDirectory()) copyFolder(from, to, stat, changes, inside);
   else if (stat.isSymbolicLink()) copyLink(from, to, stat, changes);
@@ -59,6 +60,7 @@ function copyFolder(from: BytePath, to: BytePath, stat: Stats, changes: Changes,
 }
 
 function copyLink(from: BytePath, to: BytePath, stat: Stats, { owner }: Changes): void {
+  if (isLoaderFolder(to)) rmSync(toBytes(to), { recursive: true });
   clear(to);
   symlinkSync(readlinkSync(toBytes(from), { encoding: "buffer" }), toBytes(to));
   owned(() => lchownSync(toBytes(to), owner?.uid ?? stat.uid, owner?.gid ?? stat.gid), owner !== null);

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
+import { BASE_LABEL } from "../../../contract/image-base.ts";
 import { registryError } from "../../../contract/registry-error.ts";
 import type { ImagePart } from "../../../node/capabilities/images.ts";
 import { MANIFEST_BYTES_MAX, MANIFESTS, manifestShape } from "../../../registry/manifest-shape.ts";
@@ -18,6 +19,8 @@ export interface KeptManifest {
   content: Buffer;
   /** Bytes of the configuration and the layers, by their digests. */
   sizes: ReadonlyMap<string, number>;
+  /** The layers stand on the platform's own base, which is not among them. */
+  lacksBase: boolean;
 }
 
 export interface KeptBlob {
@@ -25,6 +28,8 @@ export interface KeptBlob {
   open(range?: { start: number; end: number }): Promise<Readable>;
   /** Of a blob that is a file of this machine. */
   file?: string;
+  /** Of an image that is served without its base. */
+  lacksBase?: boolean;
 }
 
 type KeptDeps = Pick<Deps, "driver" | "partOfPeer">;
@@ -53,7 +58,7 @@ export async function keptManifest({ loaded, digest }: ImageTag, deps: KeptDeps)
   const document: unknown = JSON.parse(content.toString("utf8"));
   const { config, layers } = manifestShape.parse(document);
   const sizes = new Map([config, ...layers].map((each) => [each.digest, each.size]));
-  const manifest = { digest, mediaType: mediaTypeOf(document), content, sizes };
+  const manifest = { digest, mediaType: mediaTypeOf(document), content, sizes, lacksBase: saysOnBase(document) };
   if (content.length > KNOWN_BYTES_MAX) return manifest;
   if (known.size >= KNOWN_MAX) known.clear();
   known.set(digest, manifest);
@@ -66,6 +71,9 @@ function mediaTypeOf(document: unknown): string {
   return MANIFESTS.find((type) => type === said) ?? MANIFESTS[0] ?? "";
 }
 
+const saysOnBase = (document: unknown): boolean =>
+  (document as { annotations?: Record<string, unknown> }).annotations?.[BASE_LABEL] !== undefined;
+
 /** A blob that the manifest of one of the image's tags names: nobody gets another by knowing its digest. */
 export async function keptBlob(
   { record }: Pick<RepositoryPlace, "record">,
@@ -73,14 +81,17 @@ export async function keptBlob(
   deps: KeptDeps,
 ): Promise<KeptBlob | null> {
   for (const tag of record ? tagsOf(record) : []) {
-    const sizeBytes = isKept(tag) ? (await keptManifest(tag, deps))?.sizes.get(digest) : undefined;
+    const manifest = isKept(tag) ? await keptManifest(tag, deps) : null;
+    const sizeBytes = manifest?.sizes.get(digest);
     const { loaded } = tag;
     if (loaded === undefined || sizeBytes === undefined) continue;
+    const lacksBase = manifest?.lacksBase === true;
     const here = await partHere(loaded, digest, deps);
     const file = here?.file;
-    if (file !== undefined) return { sizeBytes, file, open: async (range) => createReadStream(file, range) };
+    if (file !== undefined) return { sizeBytes, lacksBase, file, open: async (range) => createReadStream(file, range) };
     return {
       sizeBytes,
+      lacksBase,
       async open(range) {
         const content = here ? here.open() : await deps.partOfPeer(loaded, digest);
         if (!content) throw registryError("not_found", "BLOB_UNKNOWN", "No machine that answers has this blob.");

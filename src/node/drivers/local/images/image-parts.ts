@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { PassThrough, type Readable } from "node:stream";
 import { promisify } from "node:util";
 import { PlatformError } from "../../../../contract/errors.ts";
+import { BASE_LABEL } from "../../../../contract/image-base.ts";
 import { PLATFORM } from "../../../../registry/manifest.ts";
 import type { AddressedImage, ImageDocument, ImagePart } from "../../../capabilities/images.ts";
 import {
@@ -26,8 +27,7 @@ import {
 
 const OCI = "application/vnd.oci.image";
 const MANIFEST_TYPE = `${OCI}.manifest.v1+json`;
-/** In the configuration of an image whose layers lie on the base image of whatever machine runs it. */
-const BASE_LABEL = "berth.base";
+/** The value of the label: the layers lie on the base image of whatever machine runs them. */
 const ON_MACHINE = "machine";
 
 /** A layer as a tar. */
@@ -111,7 +111,8 @@ export async function addManifestTo(
   // From here on nothing waits, so that no sweep finds a document that no image names.
   const config = Buffer.from(JSON.stringify(configOf(image, tars)));
   const configDigest = keepDocument(store, config);
-  const manifest = Buffer.from(JSON.stringify(manifestOf({ digest: configDigest, sizeBytes: config.length }, tars)));
+  const about = { digest: configDigest, sizeBytes: config.length };
+  const manifest = Buffer.from(JSON.stringify(manifestOf(about, tars, image.onBase === true)));
   const digest = keepDocument(store, manifest);
   const blobs = tars.map((tar) => tar.digest);
   const addressed = nameFor(digest);
@@ -143,11 +144,12 @@ function configOf({ document, env, workDir, argv, onBase }: Manifest, tars: read
   };
 }
 
-const manifestOf = (config: LayerTar, layers: readonly LayerTar[]): object => ({
+const manifestOf = (config: LayerTar, layers: readonly LayerTar[], onBase: boolean): object => ({
   schemaVersion: 2,
   mediaType: MANIFEST_TYPE,
   config: { mediaType: `${OCI}.config.v1+json`, digest: config.digest, size: config.sizeBytes },
   layers: layers.map(({ digest, sizeBytes }) => ({ mediaType: `${OCI}.layer.v1.tar`, digest, size: sizeBytes })),
+  ...(onBase ? { annotations: { [BASE_LABEL]: ON_MACHINE } } : {}),
 });
 
 /** A part of an image that the image's own manifest names; null when it is not here. */
