@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, describe, test } from "node:test";
 import { openChromium } from "../browser/chromium.ts";
-import { look, visitConsole } from "../browser/console-visit.ts";
+import { heading, look, visitConsole } from "../browser/console-visit.ts";
 import { installation } from "./installation.ts";
 import { workloadsSkip } from "./isolation.ts";
 import { apiOf } from "./suite.ts";
@@ -98,7 +98,6 @@ describe("the console of an installation", { skip: chromium.skip || workloadsSki
     await inSandbox("console-writer", name, "echo kept > /disk/note.txt && sync");
     const { body: link } = await call("POST", "/users/me/console_link");
     await visitConsole(chromium, link.url, server.url, async (page) => {
-      await heading(page, "Home");
       const own = `${new URL(link.url).origin}/main/volumes/${name}?tab=volumesnapshots`;
       await page.goto(own);
       await page.getByText("No snapshots yet").waitFor();
