@@ -26,6 +26,8 @@ export function meaningOf(frame: string, text: string, embedding: unknown): Mean
 export function similarityOf(one: Meaning, other: Meaning | null): number {
   if (!other || one.numbers !== other.numbers || one.vector.length !== other.vector.length) return -1;
   let sum = 0;
-  for (const [index, value] of one.vector.entries()) sum += value * (other.vector[index] as number);
+  // A question is compared with a thousand others: an iterator here takes ten times as long.
+  for (let index = 0; index < one.vector.length; index += 1)
+    sum += (one.vector[index] as number) * (other.vector[index] as number);
   return Math.min(1, sum);
 }
