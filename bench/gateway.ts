@@ -70,6 +70,7 @@ export async function run(flags: string[]): Promise<void> {
             { name: "nginx", start: (isSecure) => freshNginx(children, dir, upstream.port, isSecure) },
           ],
           IDLE_WAYS,
+          requestFor("GET", "/x"),
         ),
       events: () => eventLag(subjects),
       gigabytes: () => gigabytes(subjects),

@@ -3,11 +3,18 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { table } from "../measure.ts";
+import { shoot } from "./load.ts";
 import { rssMb, type Subject } from "./subject.ts";
 
 const COUNT = 1000;
 /** Opened and closed before the measurement, so that the code is loaded; few, because their memory is used again. */
 const WARM_UP = 20;
+/**
+ * Time of plain requests on few connections before that: the garbage of any request lets V8's young generation grow to
+ * its working size, once in the life of a process, and that growth would be counted as memory of the connections.
+ */
+const WARM_UP_MS = 4000;
+const WARM_UP_CONNECTIONS = 4;
 /** Connections that are being opened at a time: the backlog of a listener is finite. */
 const AT_ONCE = 50;
 
@@ -24,14 +31,19 @@ export interface IdleSubject {
   start(secure: boolean): Promise<Subject | null>;
 }
 
-export async function idle(subjects: readonly IdleSubject[], ways: readonly IdleWay[]): Promise<void> {
+/** `plain` is a request that warms a subject up. */
+export async function idle(subjects: readonly IdleSubject[], ways: readonly IdleWay[], plain: Buffer): Promise<void> {
   const rows: Record<string, string | number>[] = [];
   for (const way of ways)
     for (const { name, start } of subjects) {
       const subject = await start(way.secure);
-      if (subject !== null) rows.push({ what: `${name}, ${way.name}`, ...(await measured(subject, way)) });
+      if (subject === null) continue;
+      const { port } = subject;
+      const { secure } = way;
+      await shoot({ port, secure, request: plain, connections: WARM_UP_CONNECTIONS, durationMs: WARM_UP_MS });
+      rows.push({ what: `${name}, ${way.name}`, ...(await measured(subject, way)) });
     }
-  table(`Idle connections: the first ${COUNT} of a new process, and the next ${COUNT}`, rows);
+  table(`Idle connections: the first ${COUNT} of a process, and the next ${COUNT}`, rows);
 }
 
 async function measured(subject: Subject, way: IdleWay): Promise<Record<string, string | number>> {
