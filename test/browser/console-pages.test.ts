@@ -279,6 +279,9 @@ describe("pages of the console", { skip: chromium.skip }, () => {
       const rowOf = (name: string) => page.getByRole("link", { name, exact: true });
       await rowOf("p-001").waitFor();
       await page.getByLabel("Go to a name").fill("p-400");
+      // Somebody else's change draws the list again; what was typed stays.
+      await make("/policies", { metadata: { name: "p-0005" }, spec });
+      await rowOf("p-0005").waitFor();
       await page.keyboard.press("Enter");
       await rowOf("p-400").waitFor();
       // What lies before it comes above it, and what was asked for stays in view.

@@ -18,6 +18,8 @@ export interface ListJumpProps {
 export function ListJump({ workspace, collection, query, from }: ListJumpProps) {
   const { data: ends } = useEnds(workspace, collection, query);
   const [moving, setMoving] = useState<number | null>(null);
+  // The list is drawn again whenever a resource changes, which must not take away a half-typed name.
+  const [typed, setTyped] = useState<string | null>(null);
   if (!ends) return null;
   const byName = isByName(query.sort);
   const [placeAt, shareOf] = byName ? [nameAt, shareOfName] : [timeAt, shareOfTime];
@@ -26,6 +28,7 @@ export function ListJump({ workspace, collection, query, from }: ListJumpProps) 
   const shown = byName ? place : shortTime(place);
   const jump = (to: string): void => {
     setMoving(null);
+    setTyped(null);
     setQuery({ from: to });
   };
   return (
@@ -39,7 +42,10 @@ export function ListJump({ workspace, collection, query, from }: ListJumpProps) 
           min={0}
           max={STEPS}
           value={Math.round(share * STEPS)}
-          onInput={(event) => setMoving(Number(event.currentTarget.value) / STEPS)}
+          onInput={(event) => {
+            setTyped(null);
+            setMoving(Number(event.currentTarget.value) / STEPS);
+          }}
           onChange={(event) => {
             const chosen = Number(event.currentTarget.value) / STEPS;
             jump(chosen === 0 ? "" : placeAt(ends, chosen));
@@ -53,7 +59,8 @@ export function ListJump({ workspace, collection, query, from }: ListJumpProps) 
           aria-label="Go to a name"
           placeholder="Go to a name"
           maxLength={256}
-          value={moving === null ? from : place}
+          value={typed ?? (moving === null ? from : place)}
+          onInput={(event) => setTyped(event.currentTarget.value)}
           onChange={(event) => jump(event.currentTarget.value.trim())}
         />
       ) : (
