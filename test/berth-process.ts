@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closeAtEnd } from "./closing.ts";
 import { type Ended, runInHost } from "./commands/host.ts";
+import { HEAP_FLAGS } from "./runner/heap-flags.ts";
 
 export type { Ended };
 
@@ -46,7 +47,7 @@ export function spawnBerth(
   args: readonly string[],
   { env, input, keepInput, cwd, root = ROOT }: RunOptions = {},
 ): Spawned {
-  const child = spawn(process.execPath, [join(root, "bin/berth.js"), ...args], {
+  const child = spawn(process.execPath, [...(root === ROOT ? HEAP_FLAGS : []), join(root, "bin/berth.js"), ...args], {
     env: cleanEnv(env),
     ...(cwd ? { cwd } : {}),
     stdio: ["pipe", "pipe", "pipe"],

@@ -22,6 +22,7 @@ export const skip: false | string =
 
 /** Far longer than anything takes, also on a busy machine: what waits in vain fails. */
 const WAIT_MAX_MS = 90_000;
+const LOOK_MAX_MS = 100;
 
 export interface Answer {
   status: number;
@@ -130,13 +131,14 @@ async function answerOf(response: IncomingMessage): Promise<Answer> {
 export async function eventually(check: () => Promise<boolean> | boolean, what = "the expected state"): Promise<void> {
   const deadline = Date.now() + WAIT_MAX_MS;
   let failure: unknown;
-  while (Date.now() < deadline) {
+  for (let looks = 1; Date.now() < deadline; looks += 1) {
     try {
       if (await check()) return;
     } catch (error) {
       failure = error;
     }
-    await pause(10);
+    // Many checks ask a server, which then has less time for what they wait for.
+    await pause(Math.min(looks * 10, LOOK_MAX_MS));
   }
   throw new Error(`${what} did not come`, { cause: failure });
 }

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { closeAtEnd } from "./closing.ts";
 import { TEST_KEY } from "./platform.ts";
+import { HEAP_FLAGS } from "./runner/heap-flags.ts";
 
 export interface ServerProcess {
   child: ChildProcess;
@@ -17,7 +18,7 @@ export interface ServerOptions {
 }
 
 export async function startServer({ dataDir, databaseUrl, env = {} }: ServerOptions): Promise<ServerProcess> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, "../bin/berth.js"), "up"], {
+  const child = spawn(process.execPath, [...HEAP_FLAGS, join(import.meta.dirname, "../bin/berth.js"), "up"], {
     stdio: ["ignore", "ignore", "pipe"],
     env: {
       PATH: process.env.PATH,

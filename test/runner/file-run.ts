@@ -7,6 +7,7 @@ import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, rmSync, statSy
 import { join } from "node:path";
 import { ControlGroups } from "./control-groups.ts";
 import { readEvents } from "./events.ts";
+import { HEAP_FLAGS } from "./heap-flags.ts";
 import { reportFlags, unfinished, whatHolds } from "./held.ts";
 import { endGroup, endProcess, processesOf, takeLeftBehind } from "./left-behind.ts";
 import type { Outcome } from "./outcome.ts";
@@ -31,9 +32,6 @@ export interface FileRun {
 }
 
 const LOOK_MS = 1_000;
-
-/** In megabytes. Loading the platform fills the youngest heap again and again; a larger one saves a tenth of the time. */
-const HEAP_FLAGS = ["--min-semi-space-size=16", "--max-semi-space-size=32"];
 
 export interface FileRunOptions {
   files: readonly string[];
