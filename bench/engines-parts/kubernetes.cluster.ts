@@ -14,12 +14,18 @@ const cluster = await startCluster(dir, cgroup);
 try {
   await importBerthImage(dir);
   const { kubeconfig, kubectl } = cluster;
-  const driver = await openKubernetesDriver({
-    ...{ kubeconfig, namespace: NAMESPACE, image: BERTH_IMAGE_NAME, brand: "berth" },
-    ...{ doors: `${NODE_IP}:${DOOR_PORT}`, doorPort: DOOR_PORT, serverCidr: `${NODE_IP}/32` },
-  });
-  const measured = await measureDriver({ name: "kubernetes", against: KUBECTL_RUN, driver });
-  await driver.stop();
+  const measured: Findings = [];
+  for (const [name, poolSize] of [
+    ["kubernetes, warm", 2],
+    ["kubernetes, cold", 0],
+  ] as const) {
+    const driver = await openKubernetesDriver({
+      ...{ kubeconfig, namespace: NAMESPACE, image: BERTH_IMAGE_NAME, brand: "berth", poolSize },
+      ...{ doors: `${NODE_IP}:${DOOR_PORT}`, doorPort: DOOR_PORT, serverCidr: `${NODE_IP}/32` },
+    });
+    measured.push(await measureDriver({ name, against: KUBECTL_RUN, driver, pooled: poolSize > 0 }));
+    await driver.stop();
+  }
   const plain = ["--image", BERTH_IMAGE_NAME, "--image-pull-policy=Never", "--restart=Never"];
   await kubectl("run", "there", ...plain, "--command", "--", "sleep", "100000");
   await kubectl("wait", "--for=condition=Ready", "pod/there", "--timeout=300s");
@@ -30,7 +36,7 @@ try {
       kubectl("run", `bench-${count++}`, ...plain, "--attach", "--rm", "--quiet", "--command", "--", "true"),
     exec: () => kubectl("exec", "there", "--", "true"),
   });
-  console.log(JSON.stringify([measured, reference] satisfies Findings));
+  console.log(JSON.stringify([...measured, reference] satisfies Findings));
 } finally {
   await cluster.stop();
 }

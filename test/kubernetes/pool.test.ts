@@ -207,6 +207,21 @@ describe("the pool of pods", { skip: kubernetesMissing ?? false }, () => {
     await one.capabilities.volumes.destroy("kept");
   });
 
+  test("a sandbox whose claimed pod the cluster takes gets another, and has one", async () => {
+    await stocked();
+    const wanted = spec({ env: { WHO: "same" } });
+    assert.equal((await one.create(wanted)).pooled, true);
+    const [taken] = podOf(wanted.uid);
+    assert.ok(taken);
+    const metadata = { ...taken.metadata, deletionTimestamp: new Date().toISOString(), deletionGracePeriodSeconds: 30 };
+    cluster.api.store.replace("pods", { ...taken, metadata });
+    await eventually(async () => (await two.observe(wanted.uid)) === null);
+    const again = await two.create(wanted);
+    assert.equal((await run(again, "echo $WHO")).output, "same\n");
+    assert.equal(podOf(wanted.uid).length, 1);
+    assert.notEqual(podOf(wanted.uid)[0]?.metadata.uid, taken.metadata.uid);
+  });
+
   test("a pod that finds no room gets that of the pool", async () => {
     await stocked();
     const wanted = spec({ limits: { memoryMb: 999, cpus: 0.5 } });

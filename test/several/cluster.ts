@@ -34,13 +34,15 @@ export interface Cluster<Name extends string> extends AsyncDisposable {
 export interface ClusterOptions {
   /** Settings of each server beside those of every test. */
   env?: () => Promise<Record<string, string>>;
-  /** The workloads that all servers have together, where they do not run on machines of their own. */
-  running?: () => Running[];
+  /** The workloads of the server with that data folder; default: those of driver local. */
+  running?: (dataDir: string) => Running[];
+  /** Every server has the workloads of all. */
+  isShared?: boolean;
 }
 
 export async function startCluster<Name extends string>(
   names: readonly Name[],
-  { env = async () => ({}), running }: ClusterOptions = {},
+  { env = async () => ({}), running, isShared = false }: ClusterOptions = {},
 ): Promise<Cluster<Name>> {
   const postgres = await startPrivatePostgres();
   if ("reason" in postgres) throw new Error(postgres.reason);
@@ -77,7 +79,7 @@ export async function startCluster<Name extends string>(
     closed();
     const left: string[] = [];
     try {
-      for (const member of all) left.push(...(await endedOn(member, running !== undefined)));
+      for (const member of all) left.push(...(await endedOn(member, running === undefined)));
     } finally {
       for (const relay of relays.values()) await relay.stop();
       closedPostgres();
@@ -89,17 +91,17 @@ export async function startCluster<Name extends string>(
   await Promise.all(all.map((member) => member.start()));
   return {
     members: Object.fromEntries(members) as Record<Name, Member>,
-    ...{ all, postgres, query, stop, isShared: running !== undefined },
+    ...{ all, postgres, query, stop, isShared },
     cut: (name, how) => relayOf(name).cut(how),
     mend: (name) => relayOf(name).mend(),
     [Symbol.asyncDispose]: stop,
   };
 }
 
-/** Ends the server with its workloads; returns the traces that are left on a machine of its own. */
-async function endedOn(member: Member, isShared: boolean): Promise<string[]> {
+/** Ends the server with its workloads; returns the traces of driver local that are left. */
+async function endedOn(member: Member, isLocal: boolean): Promise<string[]> {
   await member.berth("down", "--purge", "--yes");
-  const traces = isShared ? [] : tracesOf(join(member.dataDir, "runtime"));
+  const traces = isLocal ? tracesOf(join(member.dataDir, "runtime")) : [];
   await member.remove();
   return traces;
 }

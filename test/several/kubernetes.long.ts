@@ -21,6 +21,7 @@ describe("two servers with pods", { skip: kubernetesMissing ?? privatePostgresMi
   before(async () => {
     pods = await startPods();
     cluster = await startCluster(["a", "b"], {
+      isShared: true,
       running: () => runningIn(pods),
       env: async () => {
         const port = await freePort();

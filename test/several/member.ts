@@ -43,10 +43,10 @@ export interface MemberOptions {
   /** Waits until the machine of the server with this id can run workloads. */
   isAble(id: string): Promise<unknown>;
   /** Default: what runs on the member's own machine. */
-  running?: (() => Running[]) | undefined;
+  running?: ((dataDir: string) => Running[]) | undefined;
 }
 
-export function makeMember({ name, databaseUrl, env: given, isAble, running }: MemberOptions): Member {
+export function makeMember({ name, databaseUrl, env: given, isAble, running = runningOn }: MemberOptions): Member {
   const dataDir = mkdtempSync(join(tmpdir(), `berth-${name}-`));
   let server: ServerProcess | null = null;
   let url = "";
@@ -88,7 +88,7 @@ export function makeMember({ name, databaseUrl, env: given, isAble, running }: M
         ...init,
         headers: { "x-service-authorization": `Bearer ${TEST_KEY}`, ...init.headers },
       }),
-    running: running ?? (() => runningOn(dataDir)),
+    running: () => running(dataDir),
     strayGroups: () => strayGroupsOn(dataDir),
     berth: (...args) =>
       execute(process.execPath, [join(import.meta.dirname, "../../bin/berth.js"), ...args], {

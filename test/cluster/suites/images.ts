@@ -1,9 +1,9 @@
 /** Images that kubelets pull: from a private registry with the credentials of a workspace, and from Berth itself. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, suite, test } from "node:test";
+import { after, afterEach, before, suite, test } from "node:test";
 import { smallBase } from "../../docker/small-base.ts";
 import { addImage, type FakeRegistry, startFakeRegistry } from "../../registry/fake-registry.ts";
 import { pushImage } from "../../registry/push-image.ts";
@@ -11,11 +11,12 @@ import { sandboxdBinary } from "../../sandboxd-binary.ts";
 import type { Cluster } from "../world/cluster.ts";
 import { moved } from "../world/images.ts";
 import { addPlainRegistry } from "../world/registry.ts";
+import { until } from "../world/until.ts";
 import { API_KEY, expectBody, type Installation, PUBLIC_HOST, PUBLIC_URL } from "./installation.ts";
 import { Workloads } from "./workloads.ts";
 
 const LOGIN = { USERNAME: "reader", PASSWORD: "s3:cret" };
-const USER = "1234:1235";
+const USER = { name: "tool", ids: "1234:1235", home: "/var/tmp" };
 const TAR_BYTES_MAX = 512 * 1024 ** 2;
 const basic = (user: string, password: string): string =>
   `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
@@ -40,6 +41,10 @@ export function images(cluster: () => Cluster, get: () => Installation): void {
       for (const host of [registry.host, PUBLIC_HOST]) addPlainRegistry(cluster().dir, host);
     });
     after(() => registry?.[Symbol.asyncDispose]());
+    afterEach(async () => {
+      for (const name of ["private", "pushed"]) await get().call("DELETE", `/v0/sandboxes/${name}`);
+      await until("no pod is left", async () => (await workloads.pods()).length === 0);
+    });
 
     const connect = (name: string, host: string, secret: object) => {
       const spec = { integration: "registry", config: { registry: host }, secret };
@@ -49,7 +54,7 @@ export function images(cluster: () => Cluster, get: () => Installation): void {
     /** The image's user and folder, as a process of the sandbox has them. */
     const isOfImage = async (sandbox: string): Promise<void> => {
       const said = await workloads.run(sandbox, "echo $(id -u):$(id -g) $FROM_IMAGE; pwd");
-      assert.equal(said, `${USER} yes\n/var/tmp\n`);
+      assert.equal(said, `${USER.ids} yes\n${USER.home}\n`);
     };
 
     test("a private image is pulled with the credentials of its workspace alone, and its processes have its user", async () => {
@@ -62,7 +67,6 @@ export function images(cluster: () => Cluster, get: () => Installation): void {
       const stranger = { metadata: { name: "stranger" }, spec: runtimeOf(image) };
       const refused = await call<Failure>("POST", "/v0/sandboxes", stranger, { "x-service-workspace": "strangers" });
       assert.match(JSON.stringify(refused.body), /cannot be pulled.*(401|authorization|denied)/i);
-      await workloads.remove("sandboxes", "private");
     });
 
     test("an image that was pushed to Berth runs as a pod, by its name in the workspace", async () => {
@@ -72,18 +76,19 @@ export function images(cluster: () => Cluster, get: () => Installation): void {
       await connect("own", PUBLIC_HOST, { USERNAME: "any", PASSWORD: API_KEY });
       await workloads.makeSandbox("pushed", runtimeOf("own:1"));
       await isOfImage("pushed");
-      await workloads.remove("sandboxes", "pushed");
     });
   });
 }
 
-const CONFIG = { User: USER, WorkingDir: "/var/tmp", Env: ["PATH=/usr/bin:/bin", "FROM_IMAGE=yes"] };
+const CONFIG = { User: USER.name, WorkingDir: USER.home, Env: ["PATH=/usr/bin:/bin", "FROM_IMAGE=yes"] };
 
 /** Programs of this machine with the libraries that they and the daemon need, as tars. */
 async function layersOf(dir: string): Promise<Buffer[]> {
   const work = mkdtempSync(join(dir, "private-image-"));
   try {
     const base = smallBase({ dir: work, guests: [await sandboxdBinary()] });
+    const [root = ""] = base.parts.find(({ at }) => at === "/")?.lowers ?? [];
+    appendFileSync(join(root, "etc/passwd"), `${USER.name}:x:${USER.ids}::${USER.home}:/bin/sh\n`);
     const tar = (layer: readonly string[]): Buffer => {
       const owner = ["--numeric-owner", "--owner=0", "--group=0"];
       return execFileSync("tar", ["--create", "--file=-", ...owner, ...layer], { maxBuffer: TAR_BYTES_MAX });
