@@ -5,6 +5,7 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { GatewayDeps, Principal } from "../../gateway/deps.ts";
+import { isSignedWith, type SignedFile } from "./signed-file.ts";
 
 export interface AccessTokenDeps extends Pick<GatewayDeps, "authenticate"> {
   /** A key of this server for one purpose. */
@@ -20,6 +21,8 @@ export interface AccessTokens {
   check(token: string, sandboxUid: string): Promise<Principal | null>;
   /** The owner of a token for any sandbox, one that is gone as well, or of any other credential. */
   ownerOf(token: string): Promise<Principal | null>;
+  /** The owner of the key, if the address was signed with its token for this sandbox; otherwise null. */
+  signerOf(file: SignedFile, sandboxUid: string, keyId: string): Promise<Principal | null>;
 }
 
 const PREFIX = "e2b_";
@@ -36,9 +39,12 @@ export function createAccessTokens({ keyFor, principalOfKey, authenticate }: Acc
     const isRight = timingSafeEqual(Buffer.from(mac), Buffer.from(macOf(keyId, sandboxUid)));
     return isRight ? principalOfKey(keyId) : null;
   };
+  const tokenOf = (keyId: string, sandboxUid: string): string =>
+    `${PREFIX}${keyId}.${sandboxUid}.${macOf(keyId, sandboxUid)}`;
   return {
-    issue: ({ keyId }, credential, sandboxUid) =>
-      keyId ? `${PREFIX}${keyId}.${sandboxUid}.${macOf(keyId, sandboxUid)}` : credential,
+    issue: ({ keyId }, credential, sandboxUid) => (keyId ? tokenOf(keyId, sandboxUid) : credential),
+    signerOf: async (file, sandboxUid, keyId) =>
+      isSignedWith(file, tokenOf(keyId, sandboxUid)) ? principalOfKey(keyId) : null,
     check: async (token, sandboxUid) => {
       const named = TOKEN.exec(token)?.[2];
       return named === undefined || named === sandboxUid ? ownerOf(token) : null;

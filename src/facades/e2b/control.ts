@@ -8,6 +8,8 @@ export interface Control {
   body: Record<string, unknown>;
   query: URLSearchParams;
   nowMs: number;
+  /** The API key of the caller; null for a caller without one. */
+  keyId: string | null;
   /** The client's words for the parameters of the path. */
   params: string[];
   /** Refuses with 404 what the caller cannot see. */

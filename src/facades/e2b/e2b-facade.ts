@@ -5,7 +5,7 @@
 
 import type { DirectCall } from "../../contract/direct-call.ts";
 import { asGatewayError } from "../../contract/gateway-errors.ts";
-import type { Facade, GatewayDeps, Passage, Principal } from "../../gateway/deps.ts";
+import type { Facade, GatewayDeps, Passage, Principal, Workload } from "../../gateway/deps.ts";
 import { readBody } from "../../gateway/request-body.ts";
 import type { Downstream } from "../../http/downstream.ts";
 import { DressedRequest } from "../../http/dressed-request.ts";
@@ -17,8 +17,9 @@ import type { Answered, Control } from "./control.ts";
 import { CONTROL_ROUTES } from "./control-routes.ts";
 import { managementOf } from "./management.ts";
 import { decoded, Refusal } from "./refusal.ts";
-import { idOf, sandboxBehind } from "./sandbox-id.ts";
-import { newName } from "./sandbox-wire.ts";
+import { idOf, type Place, sandboxBehind } from "./sandbox-id.ts";
+import { KEY_LABEL, newName } from "./sandbox-wire.ts";
+import { signedFile } from "./signed-file.ts";
 
 export interface E2bFacadeDeps extends AccessTokenDeps, Pick<GatewayDeps, "authenticate" | "authorize" | "resolve"> {
   call: DirectCall;
@@ -27,6 +28,8 @@ export interface E2bFacadeDeps extends AccessTokenDeps, Pick<GatewayDeps, "authe
   /** Domain, with a port where needed, below which ports of sandboxes have host names. */
   hostsBelow(): string;
   workspacesOf(principal: Principal, limit: number): Promise<string[]>;
+  /** Labels of a sandbox; none when it does not exist. */
+  labelsOf(place: Place): Promise<Readonly<Record<string, string>>>;
 }
 
 const ID_FIELD = "e2b-sandbox-id";
@@ -107,7 +110,8 @@ async function passage(deps: Deps, down: Downstream, inside: Inside): Promise<Pa
   const known = token === null ? null : await deps.tokens.ownerOf(token);
   if (known !== null && !(sandbox !== null && (await isSeen(deps, known, sandbox.workspace))))
     throw new Refusal(missing, `The sandbox ${id} was not found.`);
-  const principal = token === null ? null : await deps.tokens.check(token, sandbox?.uid ?? "");
+  const principal =
+    token === null ? await signer(deps, down, inside, sandbox) : await deps.tokens.check(token, sandbox?.uid ?? "");
   if (token !== null && principal === null) throw new Refusal(401, "The token is not valid for this sandbox.");
   if (sandbox === null) return { principal: null, down, route: { ...NOWHERE, prefix, path } };
   if (sandbox.elsewhere !== null) return { node: sandbox.elsewhere };
@@ -122,6 +126,19 @@ async function passage(deps: Deps, down: Downstream, inside: Inside): Promise<Pa
         ? { ...place, path: `${DAEMON_PATH}${path}` }
         : { ...place, path: path.startsWith("/") ? path : `/${path}`, port: number },
   };
+}
+
+/** Who signed the address of a file; null when nobody did. */
+async function signer(
+  deps: Deps,
+  down: Downstream,
+  inside: Inside,
+  sandbox: Workload | null,
+): Promise<Principal | null> {
+  if (sandbox === null || sandbox.elsewhere !== null || inside.number !== DAEMON_PORT) return null;
+  const file = signedFile(down.method, inside.path, deps.clock.now());
+  const keyId = file && (await deps.labelsOf(sandbox))[KEY_LABEL];
+  return file && keyId ? deps.tokens.signerOf(file, sandbox.uid, keyId) : null;
 }
 
 async function control(deps: Deps, down: Downstream, target: string): Promise<Answered | { node: string }> {
@@ -144,6 +161,7 @@ async function control(deps: Deps, down: Downstream, target: string): Promise<An
     query,
     body: bodyOf(await readBody(down, BODY_BYTES_MAX)),
     nowMs: deps.clock.now(),
+    keyId: principal.keyId ?? null,
     params,
     placeOf: async (sandboxID) => {
       const sandbox = await sandboxBehind(deps.resolve, sandboxID);

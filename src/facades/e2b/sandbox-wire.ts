@@ -1,7 +1,9 @@
 /** A sandbox in the words of E2B, and the other way round. Pure. */
+
 import { createHash } from "node:crypto";
 import { randomWord } from "../../lib/ids.ts";
 import { SECOND_MS, toIso } from "../../lib/time/clock.ts";
+import type { Control } from "./control.ts";
 import { networkOf } from "./network-rules.ts";
 import { Refusal, unsupported } from "./refusal.ts";
 
@@ -19,6 +21,8 @@ const TIMEOUT_DEFAULT_S = 300;
 /** Labels that hold what E2B's API knows and the platform does not. */
 const TEMPLATE_LABEL = "e2b-template";
 const TIMEOUT_LABEL = "e2b-on-timeout";
+/** The API key whose tokens sign addresses of files. */
+export const KEY_LABEL = "e2b-key";
 const OWN_LABEL = /^e2b-/;
 /** The platform gives a core for this much memory. */
 const MB_PER_CORE = 2048;
@@ -59,7 +63,11 @@ export interface NewSandbox {
   iam?: unknown;
 }
 
-export function toDocument(asked: NewSandbox, name: string, nowMs: number): object {
+export function toDocument(
+  asked: NewSandbox,
+  name: string,
+  { nowMs, keyId }: Pick<Control, "nowMs" | "keyId">,
+): object {
   if (asked.mcp) throw unsupported("An MCP gateway inside the sandbox (`mcp`)");
   if (asked.iam) throw unsupported("`iam`");
   const template = asked.templateID || BASE_TEMPLATE;
@@ -73,6 +81,7 @@ export function toDocument(asked: NewSandbox, name: string, nowMs: number): obje
       labels: {
         ...asked.metadata,
         [TEMPLATE_LABEL]: template,
+        ...(keyId ? { [KEY_LABEL]: keyId } : {}),
         ...(asked.autoPause ? { [TIMEOUT_LABEL]: "pause" } : {}),
       },
     },

@@ -47,7 +47,7 @@ export const create: Endpoint = async (control) => {
   const source = snapshotIn(asked.templateID ?? "");
   if (source === null) {
     const sandboxName = control.nameFor(0);
-    const body = toDocument({ ...asked, timeout }, sandboxName, control.nowMs);
+    const body = toDocument({ ...asked, timeout }, sandboxName, control);
     const made = await madeOnce(
       () => control.manage<Shown>("sandboxCreate", { body }),
       () => control.manage<Shown>("sandboxGet", { params: { sandboxName } }),

@@ -1,5 +1,6 @@
 // A program written for E2B: nothing in it knows of another platform. The addresses and the key are in its environment.
 import assert from "node:assert/strict";
+import { request } from "node:http";
 import { Sandbox as Interpreter } from "@e2b/code-interpreter";
 import { CommandExitError, FileNotFoundError, Sandbox } from "e2b";
 
@@ -7,6 +8,7 @@ const box = await Sandbox.create({ metadata: { user: "ann" }, envs: { GREETING: 
 try {
   await commands();
   await files();
+  await signedFiles();
   await lifetime();
   await terminal();
   await copies();
@@ -86,6 +88,35 @@ async function files() {
   await box.files.write("/tmp/new/watched.txt", "x");
   assert.deepEqual((({ name, type }) => ({ name, type }))(await seen.promise), { name: "watched.txt", type: "create" });
   await watch.stop();
+}
+
+/** Without an address for all sandboxes the client signs addresses below the domain. */
+async function signedFiles() {
+  const { E2B_SANDBOX_URL } = process.env;
+  delete process.env.E2B_SANDBOX_URL;
+  const signer = await Sandbox.connect(box.sandboxId);
+  process.env.E2B_SANDBOX_URL = E2B_SANDBOX_URL;
+  const upload = await signer.uploadUrl("/tmp/signed.txt", { useSignatureExpiration: 600 });
+  const download = await signer.downloadUrl("/tmp/signed.txt");
+  assert.ok(download.startsWith(`https://49983-${box.sandboxId}.${process.env.HOSTS_BELOW}/files?`));
+  const form = '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nby an address\r\n--b--\r\n';
+  assert.equal((await plain(upload, "POST", form)).status, 200);
+  assert.deepEqual(await plain(download, "GET"), { status: 200, text: "by an address" });
+  assert.equal((await plain(download.replace("signed.txt", "other.txt"), "GET")).status, 401);
+}
+
+/** The address without TLS and DNS, which are not there in a test. */
+function plain(address, method, body = "") {
+  const { host, port, pathname, search } = new URL(address);
+  const headers = { host, ...(body && { "content-type": "multipart/form-data; boundary=b" }) };
+  return new Promise((resolve, reject) => {
+    const sent = request({ host: "127.0.0.1", port, method, path: pathname + search, headers }, async (answer) => {
+      let text = "";
+      for await (const chunk of answer) text += chunk;
+      resolve({ status: answer.statusCode, text });
+    });
+    sent.on("error", reject).end(body);
+  });
 }
 
 async function lifetime() {

@@ -1,5 +1,6 @@
 /** E2B's API asks for the same rights as the platform's own, and tells strangers nothing. */
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
@@ -125,6 +126,47 @@ test("a token opens its sandbox and nothing else, until its key is deleted", asy
   const [key] = await platform.app.store.keys.listKeys("service_account", robot.sub);
   await platform.app.store.keys.removeKey("service_account", robot.sub, key?.id ?? "");
   assert.equal(await enter(id, mine), 401);
+});
+
+test("a signed address opens one file for one operation, until its time is over or its signer's key is deleted", async () => {
+  const robot = await makeServiceAccount(platform.app.store, "main");
+  const { sandboxID, envdAccessToken } = (await ask("POST", "/v2/sandboxes", { key: robot.key, body: {} })).body;
+  const soon = Math.floor(Date.now() / 1000) + 3600;
+  const past = soon - 7200;
+  /** As `getSignature` of E2B's package writes it. */
+  const sign = (path: string, operation: string, until?: number, secret = envdAccessToken): string => {
+    const text = `${path}:${operation}::${secret}${until === undefined ? "" : `:${until}`}`;
+    return `v1_${createHash("sha256").update(text).digest("base64").replace(/=+$/, "")}`;
+  };
+  const open = async (query: Record<string, string>, { method = "GET", sandbox = sandboxID, path = "/files" } = {}) =>
+    (
+      await ask(method, `${path}?${new URLSearchParams(query)}`, {
+        key: null,
+        headers: { "e2b-sandbox-id": sandbox },
+      })
+    ).status;
+  const signature = sign("/tmp/a b", "read");
+  const isIn = async (...asked: Parameters<typeof open>) => (await open(...asked)) !== 401;
+  assert.equal(await isIn({ path: "/tmp/a b", signature }), true);
+  assert.equal(await isIn({ path: "/tmp/a b", signature: sign("/tmp/a b", "write") }, { method: "POST" }), true);
+  const timed = { path: "/tmp/a", signature: sign("/tmp/a", "read", soon), signature_expiration: String(soon) };
+  assert.equal(await isIn(timed), true);
+  const refused: [string, ...Parameters<typeof open>][] = [
+    ["another file", { path: "/tmp/b", signature }],
+    ["another operation", { path: "/tmp/a b", signature }, { method: "POST" }],
+    ["another user", { path: "/tmp/a b", signature, username: "root" }],
+    ["another sandbox", { path: "/tmp/a b", signature }, { sandbox: id }],
+    ["another endpoint", { path: "/tmp/a b", signature }, { path: "/health" }],
+    ["another token", { path: "/tmp/a", signature: sign("/tmp/a", "read", undefined, token) }],
+    ["too late", { path: "/tmp/a", signature: sign("/tmp/a", "read", past), signature_expiration: String(past) }],
+    ["a longer time", { ...timed, signature_expiration: String(soon + 1) }],
+    ["no time", { path: "/tmp/a", signature: timed.signature }],
+    ["no signature", { path: "/tmp/a b" }],
+  ];
+  for (const [what, ...asked] of refused) assert.equal(await open(...asked), 401, what);
+  const [key] = await platform.app.store.keys.listKeys("service_account", robot.sub);
+  await platform.app.store.keys.removeKey("service_account", robot.sub, key?.id ?? "");
+  assert.equal(await open({ path: "/tmp/a b", signature }), 401);
 });
 
 test("a connection never brings the end of a sandbox nearer, and gives none to a sandbox of the platform's own", async () => {
