@@ -1,29 +1,36 @@
 /**
- * What the model gateway adds to a request, against the same upstream asked directly and, when it can be found, the
- * open-source Portkey gateway in the same run. Rounds alternate, medians are compared.
- * Flags: --rounds=N (3), --seconds=N (3), --portkey=DIR (a folder with @portkey-ai/gateway in its node_modules).
+ * What the model gateway adds to a request, against the same upstream asked directly and, where they can be found, the
+ * open-source gateways of others in the same run. Rounds alternate, medians are compared.
+ * Flags: --rounds=N (3), --seconds=N (3), --portkey=DIR (a folder with @portkey-ai/gateway in its node_modules),
+ * --litellm=DIR (a virtual environment of Python with litellm[proxy]).
  */
-import { type ChildProcess, fork, spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { connect } from "node:net";
+import { type ChildProcess, fork } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { table } from "./measure.ts";
+import { startPeers } from "./models/peers.ts";
 import { type RawLoad, type RawTarget, rawLoad } from "./models/raw-load.ts";
 import { startWholeServer } from "./models/whole-server.ts";
 
 const BUSY = 32;
-const PORTKEY_PORT = 18_787;
+/** Bytes of long prompts. */
+const LONG_PROMPTS = { "100 KB": 100 * 1024, "1 MB": 1024 * 1024 } as const;
+type PromptSize = keyof typeof LONG_PROMPTS;
+const SIZES = Object.keys(LONG_PROMPTS) as PromptSize[];
 
 interface Contender {
   name: string;
   pid: number;
   target: Omit<RawTarget, "body">;
+  isPeer?: true;
 }
 
 interface Sample {
   busy: RawLoad;
   alone: RawLoad;
   streams: RawLoad;
+  /** One connection, by the size of the prompt. */
+  long: Record<PromptSize, RawLoad>;
   cpuUs: number;
 }
 
@@ -85,20 +92,8 @@ async function startAll(flags: string[], children: ChildProcess[]): Promise<Cont
       headers: { authorization: `Bearer ${whole.apiKey}` },
     },
   });
-  const script = portkeyScript(flags);
-  if (!script) {
-    console.log("Portkey: skipped; install @portkey-ai/gateway somewhere and give that folder with --portkey=DIR.");
-    return contenders;
-  }
-  const child = spawn(process.execPath, [script, "--headless", `--port=${PORTKEY_PORT}`], { stdio: "ignore" });
-  children.push(child);
-  await listening(PORTKEY_PORT);
-  const headers = { authorization: "Bearer key", "x-portkey-provider": "openai", "x-portkey-custom-host": baseUrl };
-  contenders.push({
-    name: "Portkey gateway",
-    pid: child.pid ?? 0,
-    target: { port: PORTKEY_PORT, path: "/v1/chat/completions", headers },
-  });
+  for (const { name, child, target } of await startPeers(flags, baseUrl, children))
+    contenders.push({ name, pid: child.pid ?? 0, target, isPeer: true });
   return contenders;
 }
 
@@ -109,7 +104,10 @@ async function measure(contender: Contender, durationMs: number): Promise<Sample
   const cpuUs = ((cpuMs(contender.pid) - before) * 1000) / requests;
   const alone = await rawLoad(withBody(contender, false), 1, durationMs / 2);
   const streams = await rawLoad(withBody(contender, true), BUSY, durationMs);
-  return { busy, alone, streams, cpuUs };
+  const long = {} as Sample["long"];
+  for (const size of SIZES)
+    long[size] = await rawLoad(withBody(contender, false, LONG_PROMPTS[size]), 1, durationMs / 2);
+  return { busy, alone, streams, long, cpuUs };
 }
 
 function report(samples: Map<Contender, Sample[]>): void {
@@ -119,49 +117,66 @@ function report(samples: Map<Contender, Sample[]>): void {
     (samples.get(contender) ?? []).reduce((sum, sample) => sum + pick(sample), 0);
   const all = [...samples.keys()];
   const [direct] = all;
-  const reference = all.find((contender) => contender.name.startsWith("Portkey"));
   if (!direct) return;
-  /** Empty when the reference is not there, or answered nothing: its release of 2026 fails on streams. */
-  const ofReference = (contender: Contender, pick: (sample: Sample) => number): number | string =>
-    reference && of(reference, pick) > 0 ? of(contender, pick) / of(reference, pick) : "";
+  const peers = all.filter(({ isPeer }) => isPeer);
   const added = (contender: Contender, pick: (sample: Sample) => number): number =>
     of(contender, pick) - of(direct, pick);
-  const addedOf = (contender: Contender, pick: (sample: Sample) => number): number | string =>
-    reference ? added(contender, pick) / added(reference, pick) : "";
+  /** A column for each peer; empty where the peer answered nothing. */
+  const ratios = (word: string, contender: Contender, value: (contender: Contender) => number) =>
+    Object.fromEntries(
+      peers.map((peer) => [`${word} ${peer.name}`, value(peer) > 0 ? value(contender) / value(peer) : ""]),
+    );
+  const perSecond = (contender: Contender): number => of(contender, (sample) => sample.busy.perSecond);
+  const addedAlone = (contender: Contender): number => added(contender, (sample) => sample.alone.p50Ms);
   table(
     `Chat answers (${BUSY} connections; latency with one, "busy" with ${BUSY})`,
     all.map((contender) => ({
       what: contender.name,
-      "per second": of(contender, (sample) => sample.busy.perSecond),
-      "of Portkey": ofReference(contender, (sample) => sample.busy.perSecond),
+      "per second": perSecond(contender),
+      ...ratios("of", contender, perSecond),
       "CPU us each": of(contender, (sample) => sample.cpuUs),
-      "added p50 ms": added(contender, (sample) => sample.alone.p50Ms),
+      "added p50 ms": addedAlone(contender),
       "added p99 ms": added(contender, (sample) => sample.alone.p99Ms),
-      "of Portkey's": addedOf(contender, (sample) => sample.alone.p50Ms),
+      ...ratios("added, of", contender, addedAlone),
       "added p50 busy": added(contender, (sample) => sample.busy.p50Ms),
-      "of Portkey's busy": addedOf(contender, (sample) => sample.busy.p50Ms),
       "memory MB": residentMb(contender.pid),
       failed: total(contender, (sample) => sample.busy.failed + sample.alone.failed),
     })),
   );
+  const streams = (contender: Contender): number => of(contender, (sample) => sample.streams.perSecond);
   table(
     `Streams of 100 events (${BUSY} connections)`,
     all.map((contender) => ({
       what: contender.name,
-      "streams per second": of(contender, (sample) => sample.streams.perSecond),
-      "of Portkey": ofReference(contender, (sample) => sample.streams.perSecond),
+      "streams per second": streams(contender),
+      ...ratios("of", contender, streams),
       "p50 ms": of(contender, (sample) => sample.streams.p50Ms),
       "p99 ms": of(contender, (sample) => sample.streams.p99Ms),
       failed: total(contender, (sample) => sample.streams.failed),
     })),
   );
+  for (const size of SIZES) {
+    const addedLong = (contender: Contender): number => added(contender, (sample) => sample.long[size].p50Ms);
+    table(
+      `Prompts of ${size} (one connection)`,
+      all.map((contender) => ({
+        what: contender.name,
+        "p50 ms": of(contender, (sample) => sample.long[size].p50Ms),
+        "added p50 ms": addedLong(contender),
+        ...ratios("added, of", contender, addedLong),
+        failed: total(contender, (sample) => sample.long[size].failed),
+      })),
+    );
+  }
 }
 
-const withBody = ({ target }: Contender, stream: boolean): RawTarget => ({
+const PROMPT_BYTES = 300;
+
+const withBody = ({ target }: Contender, stream: boolean, bytes = PROMPT_BYTES): RawTarget => ({
   ...target,
   body: JSON.stringify({
     model: "gpt-4o-mini",
-    messages: [{ role: "user", content: "hello ".repeat(50) }],
+    messages: [{ role: "user", content: "hello ".repeat(Math.ceil(bytes / 6)) }],
     ...(stream ? { stream: true } : {}),
   }),
 });
@@ -173,27 +188,6 @@ function forked(script: string, args: string[], children: ChildProcess[]): Promi
     child.once("message", (port) => resolve({ port: Number(port), pid: child.pid ?? 0 }));
     child.once("exit", (code) => reject(new Error(`${script} ended with ${code}`)));
   });
-}
-
-function portkeyScript(flags: string[]): string | null {
-  const given = flags.find((flag) => flag.startsWith("--portkey="))?.slice("--portkey=".length);
-  const script = "node_modules/@portkey-ai/gateway/build/start-server.js";
-  return (
-    [given, join(import.meta.dirname, "..")].map((dir) => join(dir ?? "", script)).find((path) => existsSync(path)) ??
-    null
-  );
-}
-
-async function listening(port: number): Promise<void> {
-  for (;;) {
-    const open = await new Promise<boolean>((resolve) => {
-      const socket = connect(port, "127.0.0.1", () => resolve(true));
-      socket.on("error", () => resolve(false));
-      socket.on("connect", () => socket.destroy());
-    });
-    if (open) return;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
 }
 
 const numberFlag = (flags: string[], name: string, otherwise: number): number =>
