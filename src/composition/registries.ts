@@ -2,14 +2,15 @@
 import { readFileSync } from "node:fs";
 import type { Logger } from "pino";
 import { type Config, ConfigError, originOf } from "../config.ts";
-import { dockerConfigFile, NO_CREDENTIALS } from "../registry/credentials.ts";
+import { NO_CREDENTIALS } from "../registry/credentials.ts";
+import { dockerConfigFile } from "../registry/docker-config-file.ts";
 import { createRegistries, parseMirror, type Registries } from "../registry/registries.ts";
 import { privateAddressesOf } from "./settings.ts";
 
 export function registriesOf(config: Config, log: Logger): Registries {
   const { registries, registry_mirrors, registry_plain_http, registry_ca, docker_config } = config;
   const onError = (error: unknown): void =>
-    log.warn({ err: error, file: docker_config }, "docker_config is not readable");
+    log.warn({ err: error, file: docker_config }, "docker_config gives no credentials");
   return createRegistries({
     privateAddresses: privateAddressesOf(config),
     allowed: registries ?? null,

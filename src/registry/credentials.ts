@@ -1,5 +1,4 @@
 /** Credentials for registries, in the format of Docker's `config.json`. */
-import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { DOCKER_HUB } from "../contract/image-reference.ts";
 
@@ -11,7 +10,7 @@ export interface Credentials {
 }
 
 /** Looks up the credentials for a registry, as people write it. */
-export type FindCredentials = (registry: string) => Credentials | null;
+export type FindCredentials = (registry: string) => Credentials | null | Promise<Credentials | null>;
 
 export const NO_CREDENTIALS: FindCredentials = () => null;
 
@@ -34,24 +33,12 @@ export function parseDockerConfig(text: string): FindCredentials {
   return (registry) => known.get(registry) ?? null;
 }
 
-/** A file that changes, such as one with tokens that expire, counts from its next use on. */
-export function dockerConfigFile(path: string, onError: (error: unknown) => void): FindCredentials {
-  return (registry) => {
-    try {
-      return parseDockerConfig(readFileSync(path, "utf8"))(registry);
-    } catch (error) {
-      onError(error);
-      return null;
-    }
-  };
-}
-
 /** The first that knows the registry. */
 export const firstOf =
   (...sources: readonly FindCredentials[]): FindCredentials =>
-  (registry) => {
+  async (registry) => {
     for (const source of sources) {
-      const found = source(registry);
+      const found = await source(registry);
       if (found) return found;
     }
     return null;

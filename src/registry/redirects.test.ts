@@ -30,7 +30,13 @@ test("a registry's redirect to an inner address is judged like the registry itse
         return Promise.resolve({ status: 307, headers, body: Readable.from([]) });
       },
     };
-    const options = { host: "registry.example", plain: true, path: "acme/tool", credentials: null, transport };
+    const options = {
+      host: "registry.example",
+      plain: true,
+      path: "acme/tool",
+      credentials: async () => null,
+      transport,
+    };
     const signal = AbortSignal.timeout(30_000);
     await assert.rejects(new Repository(options).send("manifests/1", { signal }), { reason: "refused" }, host);
     assert.equal(hops.length, 2, "the redirect was followed as far as the judgement");

@@ -1,7 +1,7 @@
 /** The registries that this server may pull from, as the operator decided: mirrors, certificates, plain HTTP. */
 
 import { hostOf, type Reference } from "../contract/image-reference.ts";
-import { type Credentials, type FindCredentials, firstOf } from "./credentials.ts";
+import { type FindCredentials, firstOf } from "./credentials.ts";
 import { RegistryProblem } from "./problem.ts";
 import { Repository, type Source } from "./repository.ts";
 import { createTransport } from "./transport.ts";
@@ -57,18 +57,17 @@ export function createRegistries(options: RegistriesOptions): Registries {
         throw new RegistryProblem("refused", `images from ${registry} are not allowed on this server`);
       const host = hostOf(registry);
       const mirrored = mirrors.filter((mirror) => mirror.registry === registry);
-      const forMirror = (mirror: Mirror): Credentials | null => own(mirror.host);
       return [
         ...mirrored.map(
           (mirror) =>
             new Repository({
               ...{ host: mirror.host, plain: mirror.plain, path: `${mirror.prefix}${repository}` },
-              ...{ credentials: forMirror(mirror), transport: toMirrors },
+              ...{ credentials: async () => own(mirror.host), transport: toMirrors },
             }),
         ),
         new Repository({
           ...{ host, plain: isLoopbackHost(host) || plainHttp.includes(host), path: repository },
-          ...{ credentials: firstOf(credentials, own)(registry), transport: toRegistries },
+          ...{ credentials: async () => firstOf(credentials, own)(registry), transport: toRegistries },
         }),
       ];
     },

@@ -12,7 +12,8 @@ export interface RepositoryOptions {
   plain: boolean;
   /** The path of the repository on that host. */
   path: string;
-  credentials: Credentials | null;
+  /** Asked for when the registry asks. */
+  credentials: () => Promise<Credentials | null>;
   transport: Transport;
 }
 
@@ -41,6 +42,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 export class Repository implements Source {
   readonly #options: RepositoryOptions;
   #authorization: string | null = null;
+  #credentials: Credentials | null = null;
 
   constructor(options: RepositoryOptions) {
     this.#options = options;
@@ -64,10 +66,11 @@ export class Repository implements Source {
   }
 
   async #authenticate(received: Received, signal: AbortSignal): Promise<boolean> {
-    const { transport, credentials, plain, path } = this.#options;
+    const { transport, plain, path } = this.#options;
     discard(received);
+    this.#credentials = await this.#options.credentials();
     const challenge = received.headers["www-authenticate"] ?? "";
-    const asked = { transport, credentials, plain, scope: `repository:${path}:pull`, signal };
+    const asked = { transport, credentials: this.#credentials, plain, scope: `repository:${path}:pull`, signal };
     this.#authorization = await answerChallenge(challenge, asked);
     return this.#authorization !== null;
   }
@@ -94,7 +97,7 @@ export class Repository implements Source {
 
   /** `isOwn`: whether the registry itself answered, not a host that it redirects to. */
   #problem({ status, headers }: Received, host: string, isOwn: boolean): RegistryProblem {
-    const { credentials } = this.#options;
+    const credentials = this.#credentials;
     const waitMs = waitIn(headers["retry-after"]);
     const wait = waitMs === undefined ? {} : { waitMs };
     if (status === 404) return new RegistryProblem("not_found", `${host} does not have it (404 not found)`);

@@ -76,9 +76,9 @@ describe("the catalogue", { skip: machineSkip }, () => {
     } finally {
       vnc.close();
     }
-    const typed =
-      "xdotool search --sync --class xterm windowfocus && xdotool type 'echo typed > /tmp/typed' && xdotool key Return";
-    assert.equal((await suite.exec("desktop", typed)).body.exitCode, 0);
+    const type =
+      "xdotool search --sync --onlyvisible --class xterm windowactivate --sync type 'echo typed > /tmp/typed'";
+    assert.equal((await suite.exec("desktop", `${type} && xdotool key Return`)).body.exitCode, 0);
     await eventually(async () => (await suite.exec("desktop", "cat /tmp/typed")).body.stdout === "typed\n");
   });
 

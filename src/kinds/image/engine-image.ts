@@ -35,15 +35,18 @@ export async function engineImage(
   if (!isOurs) await deps.puller.requireAllowed(asked);
   const pull: ImagePull = {
     ...(request.policy === undefined ? {} : { policy: request.policy }),
-    ...credentialsFor(reference, asked),
+    ...(await credentialsFor(reference, asked)),
   };
   if (!(await runsSignedOnly(user.workspace, deps))) return { ...plain, pull };
   return { ...plain, loaded: await signedName(asked, request, deps), pull };
 }
 
-function credentialsFor(reference: Reference, { credentials }: PullRequest): Pick<ImagePull, "credentials"> {
+async function credentialsFor(
+  reference: Reference,
+  { credentials }: PullRequest,
+): Promise<Pick<ImagePull, "credentials">> {
   const { registry, repository } = reference;
-  const found = credentials(registry);
+  const found = await credentials(registry);
   if (!found) return {};
   const { username, password, identityToken } = found;
   if (identityToken !== undefined)
