@@ -47,6 +47,23 @@ const LOOK = EditorView.theme({
   ".cm-completionDetail": { color: "var(--quiet)" },
 });
 
+/**
+ * A browser that edits the document itself keeps the look of a selection that is typed over with a `style` attribute,
+ * which the policy of the page refuses. The editor therefore replaces selections itself.
+ */
+const TYPED_OVER = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { from, to } = view.state.selection.main;
+    const { data, inputType, isComposing } = event;
+    if (inputType !== "insertText" || data === null || isComposing || from === to) return false;
+    const typed = () => view.state.update(view.state.replaceSelection(data), { userEvent: "input.type" });
+    const isHandled = view.state.facet(EditorView.inputHandler).some((one) => one(view, from, to, data, typed));
+    if (!isHandled) view.dispatch(typed());
+    event.preventDefault();
+    return true;
+  },
+});
+
 async function helpOf(schema: unknown, [support]: readonly LanguageSupport[]) {
   const { completions, hover, marks } = await import("./yaml-help.ts");
   const completing = support ? [support.language.data.of({ autocomplete: completions(schema) })] : [];
@@ -65,6 +82,7 @@ export async function mount(parent: HTMLElement, { label, text, language, schema
       ...support,
       ...help,
       LOOK,
+      TYPED_OVER,
       syntaxHighlighting(COLOURS),
       EditorView.cspNonce.of(styleNonce),
       EditorView.contentAttributes.of({ "aria-label": label }),

@@ -72,18 +72,48 @@ export const readRequest = (
   path: string,
   command: string | null,
   query: Readonly<Record<string, string>> = {},
+  params: Readonly<Record<string, string>> = {},
 ): Asked => {
   const given = Object.entries(query).filter(([, value]) => value !== "");
   return {
-    ...{ method: "GET", path, workspace, operation, params: {} },
+    ...{ method: "GET", path, workspace, operation, params },
     ...(given.length === 0 ? {} : { query: Object.fromEntries(given) }),
     command: command === null ? null : `berth ${command} -w ${workspace}`,
   };
 };
 
-export const listCommand = ({ name }: KindFacts, workspace: string): string => `berth ${name} list -w ${workspace}`;
-export const getCommand = ({ name: kind }: KindFacts, name: string, workspace: string): string =>
-  `berth ${kind} get ${name} -w ${workspace}`;
+export const workspaceRequest = (workspace: string): Asked => ({
+  ...{ method: "GET", path: `/workspaces/${workspace}`, workspace, operation: "workspaceGet" },
+  ...{ params: { workspaceName: workspace }, command: `berth workspace get ${workspace}` },
+});
+
+/** A word that a shell leaves as it is. */
+const PLAIN_WORD = /^[\w.:@/-]+$/;
+const words = (parts: readonly string[]): string => {
+  const joined = parts.join("/");
+  return PLAIN_WORD.test(joined) ? joined : quoted(joined);
+};
+
+/** Resources that are parts of others are listed and named below them: `berth preview get box/web`. */
+export const listCommand = ({ name }: KindFacts, parents: readonly string[], workspace: string): string =>
+  `berth ${name} list ${parents.length === 0 ? "" : `${words(parents)} `}-w ${workspace}`;
+export const getCommand = (
+  { name: kind }: KindFacts,
+  parents: readonly string[],
+  name: string,
+  workspace: string,
+): string => `berth ${kind} get ${words([...parents, name])} -w ${workspace}`;
+
+/** The command line reads what a form or a text says from its input. */
+export const createCommand = (
+  { name: kind }: KindFacts,
+  parents: readonly string[],
+  body: unknown,
+  workspace: string,
+): string => {
+  const place = parents.length === 0 ? "" : ` ${words([...parents, ""])}`;
+  return `echo ${quoted(JSON.stringify(body))} | berth ${kind} create${place} -f - -w ${workspace}`;
+};
 
 /** Members that a resource of the kind cannot do without. */
 const NEEDED: Readonly<Record<string, string>> = {

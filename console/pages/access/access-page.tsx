@@ -2,7 +2,7 @@
 import type { ComponentType } from "preact";
 import { here, queryOf } from "../../lib/location.ts";
 import { Tabs } from "../../ui/tabs.tsx";
-import { readRequest } from "../../views/lines.ts";
+import { readRequest, workspaceRequest } from "../../views/lines.ts";
 import { CopyAs } from "../copy-as.tsx";
 import { Audit } from "./audit.tsx";
 import { Keys } from "./keys.tsx";
@@ -15,7 +15,7 @@ interface AccessTab {
   id: string;
   title: string;
   Page: ComponentType<{ workspace: string }>;
-  /** The request that reads what the tab shows; null where several requests do. */
+  /** The request that reads what the tab shows; null = the workspace itself. */
   read: readonly [operation: string, path: string, command: string] | null;
 }
 
@@ -43,7 +43,7 @@ export function AccessPage({ workspace }: { workspace: string }) {
     <>
       <div class="page-head">
         <h1 class="grow">Access</h1>
-        {tab?.read ? <CopyAs asked={readRequest(workspace, ...tab.read)} /> : null}
+        <CopyAs asked={tab?.read ? readRequest(workspace, ...tab.read) : workspaceRequest(workspace)} />
       </div>
       <Tabs label="Access" tabs={tabs} />
       {tab ? <tab.Page workspace={workspace} /> : null}

@@ -9,7 +9,7 @@ import { type FormField, fieldsOf, withMember } from "../../form/schema.ts";
 import { go, queryOf } from "../../lib/location.ts";
 import { type Json, memberAt, nameOf } from "../../lib/members.ts";
 import { type Collection, collectionPath } from "../../lib/places.ts";
-import { titleOf } from "../../lib/titles.ts";
+import { titleOf, withinSentence } from "../../lib/titles.ts";
 import { fromYaml, toYaml } from "../../lib/yaml.ts";
 import { Button, LinkButton } from "../../ui/button.tsx";
 import { Editor } from "../../ui/editor.tsx";
@@ -17,6 +17,7 @@ import { Failure, Loading } from "../../ui/notice.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { say } from "../../ui/toast.tsx";
 import { beginning, isFirst } from "../../views/forms.ts";
+import { createCommand } from "../../views/lines.ts";
 import { places } from "../../views/places.ts";
 import { CopyAs } from "../copy-as.tsx";
 
@@ -41,11 +42,11 @@ export function NewPage({ workspace, kind, parents }: { workspace: string } & Co
   return (
     <>
       <div class="page-head">
-        <h1 class="grow">New {titleOf(kind.name).replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())}</h1>
+        <h1 class="grow">New {withinSentence(titleOf(kind.name))}</h1>
         <CopyAs
           asked={{
             ...{ method: "POST", path: collectionPath(collection), workspace, body, operation: `${kind.name}Create` },
-            ...{ params: places.params(collection), command: null },
+            ...{ params: places.params(collection), command: createCommand(kind, parents, body, workspace) },
           }}
         />
       </div>

@@ -35,7 +35,7 @@ export function EgressPage({ workspace }: { workspace: string }) {
       <div class="page-head">
         <h1>Egress</h1>
         <span class="quiet grow">{data ? countOf(data.length, "gateway") : ""}</span>
-        <CopyAs asked={readRequest(workspace, "egressMapGet", PATH, null)} />
+        <CopyAs asked={readRequest(workspace, "egressMapGet", PATH, "egress-map get")} />
       </div>
       {error ? <Failure error={error} /> : null}
       {data === undefined && !error ? <Loading /> : null}

@@ -56,10 +56,7 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
         <CopyAs
           asked={{
             ...{ method: "GET", path: itemPath(collection, name), workspace, operation: `${kind.name}Get` },
-            ...{
-              params: places.params(collection, name),
-              command: parents.length === 0 ? getCommand(kind, name, workspace) : null,
-            },
+            ...{ params: places.params(collection, name), command: getCommand(kind, parents, name, workspace) },
           }}
         />
         {kind.verbs.includes("delete") && !isUnknown ? (

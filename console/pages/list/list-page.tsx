@@ -52,10 +52,7 @@ export function ListPage({ workspace, kind, parents }: { workspace: string } & C
         <CopyAs
           asked={{
             ...{ method: "GET", path: collectionPath(collection), workspace, operation: `${kind.name}List` },
-            ...{
-              params: places.params(collection),
-              command: parents.length === 0 ? listCommand(kind, workspace) : null,
-            },
+            ...{ params: places.params(collection), command: listCommand(kind, parents, workspace) },
           }}
         />
         {create === null ? null : (

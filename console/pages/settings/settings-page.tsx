@@ -15,6 +15,7 @@ import { Card, Facts } from "../../ui/facts.tsx";
 import { Choice, Field } from "../../ui/field.tsx";
 import { Failure } from "../../ui/notice.tsx";
 import { say } from "../../ui/toast.tsx";
+import { workspaceRequest } from "../../views/lines.ts";
 import { places } from "../../views/places.ts";
 import { CopyAs } from "../copy-as.tsx";
 import { DeleteDialog } from "../list/delete-dialog.tsx";
@@ -25,12 +26,7 @@ export function SettingsPage({ workspace }: { workspace: string }) {
     <>
       <div class="page-head">
         <h1 class="grow">Settings</h1>
-        <CopyAs
-          asked={{
-            ...{ method: "GET", path: `/workspaces/${workspace}`, workspace, operation: "workspaceGet" },
-            ...{ params: { workspaceName: workspace }, command: `berth workspace get ${workspace}` },
-          }}
-        />
+        <CopyAs asked={workspaceRequest(workspace)} />
       </div>
       <div class="settings">
         <div class="stack">

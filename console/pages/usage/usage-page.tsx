@@ -3,6 +3,7 @@ import { useAccount } from "../../api/usage.ts";
 import { here, queryOf } from "../../lib/location.ts";
 import { Tabs } from "../../ui/tabs.tsx";
 import { CopyAs } from "../copy-as.tsx";
+import { askedBy } from "./asked.ts";
 import { Costs } from "./costs.tsx";
 import { Events } from "./events.tsx";
 import { Prices } from "./prices.tsx";
@@ -26,12 +27,7 @@ export function UsagePage({ workspace }: { workspace: string }) {
     <>
       <div class="page-head">
         <h1 class="grow">Usage</h1>
-        <CopyAs
-          asked={{
-            ...{ method: "GET", path: `/accounts/${account}/metrics/prices`, workspace, operation: "accountPrices" },
-            ...{ params: { accountId: account }, command: `berth billing top --since 7d -w ${workspace}` },
-          }}
-        />
+        {account === "" ? null : <CopyAs asked={askedBy(tab?.id ?? "", workspace, account)} />}
       </div>
       <Tabs label="Usage" tabs={tabs} />
       {tab ? <tab.Page workspace={workspace} account={account} /> : null}
