@@ -209,6 +209,8 @@ function createTlsPort(options: EdgeOptions, doors: Management): TlsPort {
   const redirect = createRedirect({ port: () => httpsPort, ...(challengeAnswer && { challengeAnswer }) });
   /** For programs of this machine; listens nowhere itself. */
   const local = createServer(SERVER_OPTIONS);
+  // Node keeps track of connections from this event on; without it, closeIdleConnections and headersTimeout do nothing.
+  local.emit("listening");
   attachGateway(local, gateway, doors);
   const server = createTls({
     fallback: certificate.current(),
@@ -242,6 +244,7 @@ function createTlsPort(options: EdgeOptions, doors: Management): TlsPort {
     stop() {
       certificate.stop();
       plainPort.close();
+      local.close();
     },
   };
 }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash, X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer, request as httpRequest } from "node:http";
+import { Agent, createServer, request as httpRequest } from "node:http";
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
 import { request as httpsRequest } from "node:https";
 import { type AddressInfo, connect as connectTcp } from "node:net";
@@ -341,4 +341,20 @@ suite("HTTPS and HTTP/2", () => {
       assert.ok(codes.includes(await flooded(frames)));
       assert.equal((await ask(`${https.origin}/healthz`)).status, 200);
     });
+});
+
+/** Shorter than a server keeps an idle connection, and far longer than a stop takes. */
+const STOP_MS = 45_000;
+
+test("a server stops although a program of this machine keeps a plain connection open", async (t) => {
+  const platform = await startTestPlatform({ config: { tls: "auto" } });
+  const agent = new Agent({ keepAlive: true });
+  t.after(() => agent.destroy());
+  const { port } = new URL(platform.app.listensAt);
+  const [answer] = await once(httpRequest(`http://127.0.0.1:${port}/healthz`, { agent }).end(), "response");
+  await once(answer.resume(), "end");
+  const late = new Promise((_, reject) => {
+    setTimeout(() => reject(new Error(`the server has not stopped within ${STOP_MS} ms`)), STOP_MS).unref();
+  });
+  await Promise.race([platform.stop(), late]);
 });
