@@ -319,6 +319,9 @@ async function lookAtRules(one: Observed): Promise<void> {
   assert.deepEqual(counted, [], "bytes through the workload's own interface are counted there");
   assert.deepEqual(refused, ["ruled bad.test:80", "ruled bad.test:443"]);
 
+  assert.match(await tls(""), /ACCESS_DENIED/, "TLS without a name");
+  await lookAtDatagrams(one, box);
+
   // A change holds for what runs, in both directions.
   ruled.add("one");
   for (const listener of listeners) listener("one");
@@ -327,6 +330,25 @@ async function lookAtRules(one: Observed): Promise<void> {
   ruled.delete("one");
   for (const listener of listeners) listener("one");
   await until(async () => (await reach(one, "203.0.113.2", 50)) !== "");
+}
+
+/** The other side counts packets: a packet that is dropped shows in no answer. */
+async function lookAtDatagrams(open: Observed, restricted: Observed): Promise<void> {
+  const inside = ["-t", String(pid), "-n", "nft"];
+  const rules = "udp dport { 443, 7000 } counter; tcp dport 25 counter";
+  const table = `table inet datagrams { chain in { type filter hook input priority 0; ${rules}; }; }`;
+  execFileSync("nsenter", [...inside, "-f", "-"], { input: table });
+  const targets = ["203.0.113.2", ...(hasIpv6 ? ["2606:4700:113::2"] : [])];
+  const script = `const { createSocket } = require("dgram"); for (const host of ${JSON.stringify(targets)}) for (const port of [443, 7000]) { const u = createSocket(host.includes(":") ? "udp6" : "udp4"); u.on("error", () => {}); u.send("?", port, host, () => u.close()); }`;
+  const counted = async (from: Observed): Promise<number[]> => {
+    await run(from, `node -e '${script}'; timeout 2 bash -c 'exec 3<>/dev/tcp/203.0.113.2/25'`);
+    const text = execFileSync("nsenter", [...inside, "list", "table", "inet", "datagrams"], { encoding: "utf8" });
+    return [...text.matchAll(/packets (\d+)/g)].map(([, packets]) => Number(packets));
+  };
+  const [datagrams = 0, mail] = await counted(open);
+  assert.ok(datagrams >= 2, "a workload without rules sends datagrams");
+  assert.equal(mail, 0, "port 25 of anybody");
+  assert.deepEqual(await counted(restricted), [datagrams, 0], "datagrams of a workload with rules");
 }
 
 function spec(uid: string): WorkloadSpec {
