@@ -108,7 +108,8 @@ function typesIn(received: string): number[] {
   return types.filter((type) => type !== SETTINGS);
 }
 
-const isOver = (types: number[]): boolean => types.some((type) => [DATA, RST_STREAM, GOAWAY].includes(type));
+const ENDS: readonly number[] = [DATA, RST_STREAM, GOAWAY];
+const isOver = (types: number[]): boolean => types.some((type) => ENDS.includes(type));
 const NEXT = `GET /ws/agents/a/next HTTP/1.1\r\nHost: h\r\n${AUTH}Connection: close\r\n\r\n`;
 const SMUGGLED = "GET /smuggled HTTP/1.1\r\nHost: inside\r\n\r\n";
 
