@@ -23,7 +23,9 @@ export async function createsAndBuilds(dir: string, mb: number): Promise<void> {
     config: { Env: ["PATH=/bin"] },
   });
   const image = `${registry.host}/bench/large:1`;
-  const platform = await startTestPlatform({ driver: "real", dataDir: join(dir, "platform") });
+  const platform = await startTestPlatform({
+    ...{ driver: "real", dataDir: join(dir, "platform"), config: { registries: registry.host } },
+  });
   const { call } = platform;
   const create = async (name: string): Promise<void> => {
     const body = { metadata: { name }, spec: { runtime: { image, memory: 256 } } };
