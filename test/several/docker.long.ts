@@ -44,7 +44,7 @@ describe("two servers with containers", { skip: dockerMissing ?? privatePostgres
   });
 
   sharing(() => cluster);
-  counting(() => cluster, 12, "cut");
+  counting(() => cluster, 12, "all");
 });
 
 interface Container {

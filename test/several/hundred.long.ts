@@ -11,5 +11,5 @@ describe("three servers", { skip: machineSkip || privatePostgresMissing() }, () 
     cluster = await startCluster(["a", "b", "c"]);
   });
   after(() => cluster.stop());
-  counting(() => cluster, 100, "cut");
+  counting(() => cluster, 100, "all");
 });

@@ -43,7 +43,7 @@ describe("two servers with pods", { skip: kubernetesMissing ?? privatePostgresMi
   });
 
   sharing(() => cluster);
-  counting(() => cluster, 6);
+  counting(() => cluster, 6, "all");
 });
 
 /** Pods with an owner whose first process runs. */

@@ -117,8 +117,11 @@ export class Starts {
       const [found] = claimed;
       if (!found) return null;
       if (found.pod.metadata.deletionTimestamp) await fleet.gone(uid, found.pod, END_WAIT_MS, signal);
-      else if (!isBeingClaimed(found.pod) && claimed.length === 1) return fleet.observed(found);
-      else if (performance.now() > until) for (const each of claimed) await fleet.delete(each.pod, 0);
+      else if (!isBeingClaimed(found.pod) && claimed.length === 1) {
+        const observed = fleet.observed(found);
+        if (observed) return observed;
+        await fleet.delete(found.pod, 0); // a sandbox whose pod has ended has lost its files
+      } else if (performance.now() > until) for (const each of claimed) await fleet.delete(each.pod, 0);
       else await changed;
     }
   }
