@@ -63,11 +63,15 @@ async function answerOf(asked: unknown): Promise<unknown> {
 
 /** The time of the answer itself. */
 const OWN_TIME = "time";
+/** Members that are others a moment later. */
+const MOVING = /^(usage|cost|totalCost|today|expiresIn|lastUsedAt)$/;
+const still = (key: string, value: unknown): unknown =>
+  MOVING.test(key) && typeof value !== "object" ? typeof value : value;
 
 /** The entries of a page of a list, as commands show them. */
 function shown(answer: unknown): unknown {
   const data = (answer as { data?: unknown } | null)?.data;
-  const told = JSON.parse(JSON.stringify(Array.isArray(data) ? data : answer)) as unknown;
+  const told = JSON.parse(JSON.stringify(Array.isArray(data) ? data : answer), still) as unknown;
   if (typeof told === "object" && told !== null && !Array.isArray(told)) Reflect.deleteProperty(told, OWN_TIME);
   return told;
 }
