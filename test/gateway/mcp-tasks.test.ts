@@ -132,6 +132,7 @@ async function startFlat() {
     };
     const results: Record<string, object> = {
       "tools/call": { resultType: "task", ...task, status: "working" },
+      "tasks/list": { tasks: [{ taskId: { toString: 0 } }, null, { taskId: "of nobody" }] },
       "tasks/get": { resultType: "complete", ...task, status: "completed", result: said("a hole") },
     };
     response.writeHead(200, { "content-type": "application/json" });
@@ -176,9 +177,10 @@ for (const name of ["srv", "all"])
       asked.map(({ taskId: id, name: header }) => [id, header]),
       asked.map(() => ["täsk 1", `=?base64?${Buffer.from("täsk 1").toString("base64")}?=`]),
     );
+    if (name === "srv") assert.deepEqual((await ask("tasks/list", {}, "")).result?.tasks, [], "ids of any shape");
     assert.match((await ask("tasks/get", { taskId }, taskId, "foreign")).error?.message ?? "", /There is no task/);
     assert.match((await ask("tasks/get", { taskId }, "another")).error?.message ?? "", /Mcp-Name/);
-    assert.equal(server.heard.length, 4);
+    assert.equal(server.heard.length, name === "srv" ? 5 : 4);
   });
 
 test("a sealed id opens for its caller, function and key alone, and in no other spelling", () => {

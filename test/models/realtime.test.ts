@@ -150,6 +150,27 @@ test("a client that leaves before the end of a response is counted by an estimat
   await eventually(() => provider.sockets.size === 0, "the end of the session at the provider");
 });
 
+test("a provider's event of any shape passes, and ends neither the session nor the server", async () => {
+  await using provider = await startRealtime();
+  await using gateway = await startGateway({ voice: modelAt(provider.baseUrl) });
+  const session = open(gateway, "voice");
+  await session.next("session.created");
+  // Neither of these becomes a text: the first by a TypeError, the second by the depth of the stack.
+  const shapes = ['{"toString":0}', `${"[".repeat(100_000)}${"]".repeat(100_000)}`];
+  for (const [client] of provider.sockets.entries())
+    for (const shape of shapes)
+      for (const event of [
+        `{"type":${shape}}`,
+        `{"type":"response.created","response":{"id":${shape}}}`,
+        `{"type":"response.x","response_id":${shape}}`,
+      ])
+        client.send(event);
+  session.socket.send(SAY);
+  await session.next("response.done");
+  session.socket.terminate();
+  await eventually(() => provider.sockets.size === 0, "the end of the session at the provider");
+});
+
 test("OpenAI's own realtime client works with another address", async () => {
   await using provider = await startRealtime();
   await using gateway = await startGateway({ voice: modelAt(provider.baseUrl) });

@@ -5,7 +5,7 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { RPC, RpcError } from "../../lib/mcp/wire.ts";
-import { isRecord } from "../../lib/untrusted-json.ts";
+import { isRecord, textOrNone } from "../../lib/untrusted-json.ts";
 import type { Principal } from "../deps.ts";
 
 export interface Task {
@@ -126,7 +126,7 @@ function sealedResult(
   if (isRecord(whole.task)) return changed(whole, "task", withId(whole.task, rename));
   if (!Array.isArray(whole.tasks)) return whole;
   const own = whole.tasks.flatMap((task: unknown) =>
-    isRecord(task) && tasks.known(String(task.taskId), server) ? [withId(task, rename)] : [],
+    isRecord(task) && tasks.known(textOrNone(task.taskId), server) ? [withId(task, rename)] : [],
   );
   return { ...whole, tasks: own };
 }

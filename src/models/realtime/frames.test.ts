@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { queryObjects } from "node:v8";
 import { closeFrame, FrameError, FrameReader, textFrame } from "./frames.ts";
 
 const ping = Buffer.from([0x89, 0x01, 0x41]);
@@ -24,6 +25,17 @@ test("messages are found wherever the bytes are cut, and the bytes stay the same
     assert.deepEqual(texts, ["one", "two", "", "y".repeat(300), long], `pieces of ${size}`);
     assert.ok(Buffer.concat(passed).equals(stream));
   }
+});
+
+test("a message in a great many parts is kept in one piece", () => {
+  const count = 20_000;
+  const reader = new FrameReader();
+  const buffers = (): number => queryObjects(Uint8Array, { format: "count" });
+  const before = buffers();
+  reader.push(half(1, false, "x"));
+  for (let part = 2; part < count; part += 1) reader.push(half(0, false, "x"));
+  assert.ok(buffers() - before < 100, "buffers that are kept");
+  assert.equal(reader.push(half(0, true, "x"))[0]?.text?.toString(), "x".repeat(count));
 });
 
 test("a message that is too long to keep passes unread, and the next one is read", () => {

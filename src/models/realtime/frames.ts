@@ -13,6 +13,8 @@ const HEAD_MAX = 10;
 /** A message that is longer passes unread. Events that tell usage are far shorter, because they carry no audio. */
 const READ_MAX_BYTES = 1024 * 1024;
 
+const EMPTY = Buffer.alloc(0);
+
 /** The server sent what no client would accept. */
 export class FrameError extends Error {}
 
@@ -31,8 +33,10 @@ export class FrameReader {
   #inPayload = false;
   #opcode = 0;
   #isFinal = false;
-  /** Payload of the message so far; null while it is too long to keep, or no text. */
-  #message: Buffer[] | null = null;
+  /** Begins with the payload of the message so far, in one piece: a server may send one byte at a time. */
+  #message: Buffer | null = null; // null while it is too long to keep, or no text
+  #keptBytes = 0;
+  /** As the heads of its frames say. */
   #messageBytes = 0;
 
   push(chunk: Buffer): Piece[] {
@@ -72,7 +76,8 @@ export class FrameReader {
     this.#inPayload = true;
     if (opcode >= CLOSE) return; // may stand between the frames of a message
     if (opcode !== CONTINUATION) {
-      this.#message = opcode === TEXT ? [] : null;
+      this.#message = opcode === TEXT ? EMPTY : null;
+      this.#keptBytes = 0;
       this.#messageBytes = 0;
     }
     this.#messageBytes += length;
@@ -82,13 +87,25 @@ export class FrameReader {
   #takePayload(chunk: Buffer, at: number): number {
     const end = Math.min(chunk.length, at + this.#left);
     this.#left -= end - at;
-    if (this.#opcode < CLOSE && end > at) this.#message?.push(Buffer.from(chunk.subarray(at, end)));
+    if (this.#opcode < CLOSE) this.#keep(chunk.subarray(at, end));
     return end;
+  }
+
+  #keep(part: Buffer): void {
+    if (this.#message === null) return;
+    const bytes = this.#keptBytes + part.length;
+    if (bytes > this.#message.length) {
+      const larger = Buffer.alloc(Math.min(READ_MAX_BYTES, 2 * bytes));
+      this.#message.copy(larger, 0, 0, this.#keptBytes);
+      this.#message = larger;
+    }
+    part.copy(this.#message, this.#keptBytes);
+    this.#keptBytes = bytes;
   }
 
   #endFrame(): Buffer | null {
     if (this.#opcode >= CLOSE || !this.#isFinal || this.#message === null) return null;
-    const whole = Buffer.concat(this.#message);
+    const whole = this.#message.subarray(0, this.#keptBytes);
     this.#message = null;
     return whole;
   }

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { asGatewayError, type GatewayError } from "../../contract/gateway-errors.ts";
-import { at } from "../../lib/untrusted-json.ts";
+import { at, textOrNone } from "../../lib/untrusted-json.ts";
 import { type AdmissionAsk, admitRequest, refuseWhenSpent } from "../admission.ts";
 import type { ClientCall } from "../client-call.ts";
 import type { ModelGatewayDeps } from "../gateway-deps.ts";
@@ -60,11 +60,11 @@ export class ResponseLedger {
 
   /** Null when the event needs no decision; otherwise the refusal that ends the session, or null. */
   observe(event: unknown): Promise<GatewayError | null> | null {
-    const type = String(at(event, "type"));
-    if (type === "response.created") return this.#decided(this.#begin(idOf(at(event, "response"))));
+    const type = textOrNone(at(event, "type"));
+    if (type === "response.created") return this.#decided(this.#begin(idIn(at(event, "response"), "id")));
     if (type === "response.done") return this.#decided(this.#done(at(event, "response")));
     if (type === TRANSCRIBED) return this.#decided(this.#transcribed(at(event, "usage")));
-    const open = type.startsWith("response.") ? this.#open.get(String(at(event, "response_id"))) : undefined;
+    const open = type.startsWith("response.") ? this.#open.get(idIn(event, "response_id")) : undefined;
     if (open) open.outputTokens += generatedTokens(type, event);
     return null;
   }
@@ -92,7 +92,7 @@ export class ResponseLedger {
   }
 
   async #done(response: unknown): Promise<void> {
-    const id = idOf(response);
+    const id = idIn(response, "id");
     const usage = realtimeUsage(at(response, "usage"));
     if (!this.#open.has(id)) await this.#begin(id);
     if (usage) {
@@ -169,7 +169,7 @@ export class ResponseLedger {
 
 const TRANSCRIBED = "conversation.item.input_audio_transcription.completed";
 
-const idOf = (response: unknown): string => String(at(response, "id")).slice(0, ID_MAX);
+const idIn = (value: unknown, member: string): string => textOrNone(at(value, member)).slice(0, ID_MAX);
 const ID_MAX = 200;
 
 const estimate = ({ inputTokens, outputTokens }: OpenResponse): MeteredUsage => ({

@@ -30,7 +30,7 @@ export class WatchedStream extends Duplex {
     provider.on("data", (chunk: Buffer) => this.receive(chunk));
     provider.on("end", () => {
       this.#hasEnded = true;
-      void this.#pass();
+      this.#passOn();
     });
     provider.on("error", (error) => this.destroy(error));
     provider.on("close", () => {
@@ -47,7 +47,7 @@ export class WatchedStream extends Duplex {
       this.#cut([closeFrame(PROTOCOL, "The provider broke the protocol.")]);
       return;
     }
-    void this.#pass();
+    this.#passOn();
   }
 
   override _read(): void {
@@ -72,6 +72,11 @@ export class WatchedStream extends Duplex {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.#provider.destroy();
     done(error);
+  }
+
+  /** What nobody expected ends this session, and not the process. */
+  #passOn(): void {
+    this.#pass().catch((error: Error) => this.destroy(error));
   }
 
   /** Pieces pass in their order: those behind an event that needs a decision wait for it. */
