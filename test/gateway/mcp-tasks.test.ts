@@ -210,3 +210,16 @@ test("a sealed id opens for its caller, function and key alone, and in no other 
   ])
     assert.throws(() => ids.of("f", caller).open(wrong), /There is no task/);
 });
+
+test("a function that begins a great many tasks pushes out its own, and long names of tools are not kept", () => {
+  const ids = new TaskIds(Buffer.alloc(32, 1));
+  const [quiet, busy] = [ids.of("quiet", null), ids.of("busy", null)];
+  const before = quiet.seal("t", "dig", "");
+  for (let task = 0; task < 10_100; task += 1) busy.seal(`t${task}`, "dig", "");
+  assert.ok(quiet.isKnown("t", ""));
+  assert.equal(quiet.seal("t", null, ""), before, "its tool is known");
+  assert.ok(busy.isKnown("t10099", ""));
+  assert.ok(!busy.isKnown("t0", ""));
+  assert.equal(busy.seal("mine", "x".repeat(1_000_000), ""), "mine");
+  assert.ok(!busy.isKnown("mine", ""));
+});

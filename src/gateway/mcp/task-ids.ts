@@ -7,6 +7,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { RPC, RpcError } from "../../lib/mcp/wire.ts";
 import { isRecord, textOrNone } from "../../lib/untrusted-json.ts";
 import type { Principal } from "../deps.ts";
+import { KnownTasks } from "./known-tasks.ts";
 
 export interface Task {
   /** As the server made it. */
@@ -17,17 +18,15 @@ export interface Task {
   server: string;
 }
 
-/** Servers make up ids; a longer one is handed on as it is, and nobody can ask for the task. */
+/** Servers make up ids, and callers names of tools; a longer one is handed on as it is, and nobody can ask for the task. */
 const ID_MAX_LENGTH = 1024;
+const TOOL_MAX_LENGTH = 512;
 const MAC_BYTES = 16;
 const SEALED = /^([\w-]{1,8192})\.([\w-]{22})$/;
-/** Tasks whose callers are remembered for lists of tasks. */
-const KNOWN_MAX = 10_000;
 
 export class TaskIds {
   readonly #key: Buffer;
-  /** The latest tasks, the oldest first: lists of servers name tasks without saying whose they are. */
-  readonly #known = new Map<string, Task>();
+  readonly #known = new KnownTasks();
 
   constructor(key: Buffer) {
     this.#key = key;
@@ -35,28 +34,30 @@ export class TaskIds {
 
   /** The tasks of one caller at one function. */
   of(uid: string, principal: Principal | null): CallerTasks {
-    const caller = JSON.stringify([uid, principal?.keyId ?? "", principal?.id ?? ""]);
-    return new CallerTasks(this.#key, this.#known, caller);
+    return new CallerTasks(this.#key, this.#known, uid, principal);
   }
 }
 
 export class CallerTasks {
   readonly #key: Buffer;
-  readonly #known: Map<string, Task>;
+  readonly #known: KnownTasks;
+  readonly #uid: string;
   readonly #caller: string;
 
-  constructor(key: Buffer, known: Map<string, Task>, caller: string) {
+  constructor(key: Buffer, known: KnownTasks, uid: string, principal: Principal | null) {
     this.#key = key;
     this.#known = known;
-    this.#caller = caller;
+    this.#uid = uid;
+    this.#caller = JSON.stringify([uid, principal?.keyId ?? "", principal?.id ?? ""]);
   }
 
   /** The id as the caller gets it. */
   seal(id: string, tool: string | null, server: string): string {
-    if (id.length > ID_MAX_LENGTH) return id;
-    const task = { id, tool: tool ?? this.known(id, server)?.tool ?? null, server };
-    this.#remember(task);
-    const payload = Buffer.from(JSON.stringify([task.id, task.tool, task.server])).toString("base64url");
+    if (id.length > ID_MAX_LENGTH || (tool?.length ?? 0) > TOOL_MAX_LENGTH) return id;
+    const place = this.#place(id, server);
+    const own = tool ?? this.#known.toolOf(this.#uid, place) ?? null;
+    this.#known.remember(this.#uid, place, own);
+    const payload = Buffer.from(JSON.stringify([id, own, server])).toString("base64url");
     return `${payload}.${this.#mac(payload).toString("base64url")}`;
   }
 
@@ -69,17 +70,9 @@ export class CallerTasks {
     return { id, tool, server };
   }
 
-  /** The task that this caller began with this id of the server; undefined when it is another's, or forgotten. */
-  known(id: string, server: string): Task | undefined {
-    return this.#known.get(this.#place(id, server));
-  }
-
-  #remember(task: Task): void {
-    const place = this.#place(task.id, task.server);
-    this.#known.delete(place);
-    this.#known.set(place, task);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
+  /** Whether this caller began a task with this id of the server, as far as is remembered. */
+  isKnown(id: string, server: string): boolean {
+    return this.#known.toolOf(this.#uid, this.#place(id, server)) !== undefined;
   }
 
   #place(id: string, server: string): string {
@@ -126,7 +119,7 @@ function sealedResult(
   if (isRecord(whole.task)) return changed(whole, "task", withId(whole.task, rename));
   if (!Array.isArray(whole.tasks)) return whole;
   const own = whole.tasks.flatMap((task: unknown) =>
-    isRecord(task) && tasks.known(textOrNone(task.taskId), server) ? [withId(task, rename)] : [],
+    isRecord(task) && tasks.isKnown(textOrNone(task.taskId), server) ? [withId(task, rename)] : [],
   );
   return { ...whole, tasks: own };
 }
