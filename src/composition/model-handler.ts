@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
 import { explainForbidden } from "../gateway/admit.ts";
-import type { Answerer, GatewayDeps, Principal } from "../gateway/deps.ts";
-import { modelPrincipal, subjectOf } from "../gateway/model-credentials.ts";
+import type { Answerer, GatewayDeps } from "../gateway/deps.ts";
+import { type KnownCaller, modelCaller, subjectOf } from "../gateway/model-credentials.ts";
 import { respondError } from "../http/platform-response.ts";
 import type { ModelGateway } from "../models/model-gateway.ts";
 
@@ -13,14 +13,14 @@ export interface ModelHandlerDeps extends Pick<GatewayDeps, "authenticate" | "au
 }
 
 export function createModelHandler(deps: ModelHandlerDeps): Answerer {
-  const principalOf = modelPrincipal(deps, deps.brand);
+  const callerOf = modelCaller(deps, deps.brand);
   return async (down, route, challenge) => {
     // Never the caller's own id: tokens are metered once per id, so a repeated id would be free.
     const requestId = randomUUID();
-    let principal: Principal;
+    let caller: KnownCaller;
     try {
-      principal = await principalOf(down, challenge);
-      if (!(await deps.authorize(principal, route)))
+      caller = await callerOf(down, challenge);
+      if (!(await deps.authorize(caller.principal, route)))
         await explainForbidden(new GatewayError("FORBIDDEN"), route.workspace, deps);
     } catch (error) {
       respondError(deps.models.responding, down, asGatewayError(error), { fixed: null, requestId });
@@ -30,8 +30,9 @@ export function createModelHandler(deps: ModelHandlerDeps): Answerer {
       workspace: route.workspace,
       model: route.name,
       subPath: route.path === "/" ? "" : route.path,
-      subject: subjectOf(principal),
+      subject: subjectOf(caller.principal),
       requestId,
+      recheck: caller.recheck,
     });
   };
 }

@@ -14,18 +14,36 @@ const KEY_PROTOCOL = "openai-insecure-api-key.";
 
 const INVALID_TOKEN = ', error="invalid_token"';
 
-export type ModelPrincipal = (down: Downstream, challenge: Challenge) => Promise<Principal>;
+export interface KnownCaller {
+  principal: Principal;
+  /** Rejects when the same credentials may not call models of the workspace any more. */
+  recheck(workspace: string): Promise<void>;
+}
+
+export type FindCaller = (down: Downstream, challenge: Challenge) => Promise<KnownCaller>;
 
 /** Finds out who calls; rejects with a GatewayError for callers without credentials, or with wrong ones. */
-export function modelPrincipal({ authenticate }: Pick<GatewayDeps, "authenticate">, brand: string): ModelPrincipal {
+export function modelCaller(
+  { authenticate, authorize }: Pick<GatewayDeps, "authenticate" | "authorize">,
+  brand: string,
+): FindCaller {
   const words = brandWords(brand);
   const bearerHeaders = [...words.map((word) => `x-${word}-authorization`), "authorization"];
   return async (down, challenge) => {
     const token = tokenOf(down, bearerHeaders) ?? (down.upgrade === null ? null : offeredToken(down, words));
     if (token === null) throw new GatewayError("AUTHENTICATION_REQUIRED", undefined, challenge());
-    const found = await authenticate(token);
-    if (!found) throw new GatewayError("AUTHENTICATION_FAILED", undefined, challenge(INVALID_TOKEN));
-    return found;
+    const refusal = challenge(INVALID_TOKEN);
+    const find = async (): Promise<Principal> => {
+      const found = await authenticate(token);
+      if (!found) throw new GatewayError("AUTHENTICATION_FAILED", undefined, refusal);
+      return found;
+    };
+    return {
+      principal: await find(),
+      async recheck(workspace) {
+        if (!(await authorize(await find(), { workspace, kind: "model" }))) throw new GatewayError("FORBIDDEN");
+      },
+    };
   };
 }
 

@@ -32,6 +32,7 @@ import type { Embedding } from "./passage/engine.ts";
 import { type Failure, Passage } from "./passage/passage.ts";
 import type { ChatError } from "./providers/chat-translation.ts";
 import { openSession } from "./realtime/session.ts";
+import { servedModel } from "./served-model.ts";
 import { answerTokenCount, isTokenCount } from "./token-count.ts";
 import { passedFields } from "./upstream-headers.ts";
 import { baseUrlOf, candidateOf, type UpstreamCandidate } from "./upstream-request.ts";
@@ -177,13 +178,8 @@ const NO_EVENTS: DownstreamEvents = {
   onClientGone() {},
 };
 
-async function askedModel({ deps }: Engine, { workspace, model }: ModelTarget): Promise<UpstreamCandidate> {
-  const resolved = await deps.resolveModel(workspace, model);
-  if (!resolved) throw new GatewayError("WORKLOAD_NOT_FOUND", `Model ${model} does not exist.`);
-  if (resolved.model.spec.enabled === false)
-    throw new GatewayError("WORKLOAD_DISABLED", `Model ${model} is switched off.`);
-  return candidateOf(resolved);
-}
+const askedModel = async ({ deps }: Engine, target: ModelTarget): Promise<UpstreamCandidate> =>
+  candidateOf(await servedModel(target, deps));
 
 /** A WebSocket names the model in the query. */
 const nameInQuery = (subPath: string): string | null =>

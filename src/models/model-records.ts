@@ -73,4 +73,6 @@ export interface ModelTarget {
   subPath: string;
   subject: Subject | null;
   requestId: string;
+  /** Rejects when the caller may not ask models of the workspace any more: sessions outlive keys and rights. */
+  recheck?(workspace: string): Promise<void>;
 }

@@ -153,6 +153,33 @@ test("a realtime session names the model in its address and the key as browsers 
     });
   });
 
+  await t.test("over when the model is switched off or the key is taken away", async () => {
+    const { key, sub } = await makeServiceAccount(platform.app.store, "main");
+    const write = (enabled: boolean) =>
+      platform.call("PUT", "/models/voice", { body: { metadata: { name: "voice" }, spec: { ...spec, enabled } } });
+    /** What a session hears that begins a response after this. */
+    const after = async (change: () => Promise<{ status: number }>): Promise<unknown[]> => {
+      const socket = open(key, "main/voice");
+      const heard: { type: string; error?: { code: string } }[] = [];
+      const has = (wanted: string): boolean => heard.some(({ type }) => type === wanted);
+      let code = 0;
+      socket.on("close", (told) => {
+        code = told;
+      });
+      socket.on("message", (data) => heard.push(JSON.parse(data.toString())));
+      await eventually(async () => has("session.created"));
+      assert.equal((await change()).status, 200);
+      socket.send('{"type":"response.create"}');
+      await eventually(async () => code !== 0 || has("response.done"));
+      socket.terminate();
+      return [code, heard.find(({ type }) => type === "error")?.error?.code];
+    };
+    assert.deepEqual(await after(() => write(false)), [1008, "WORKLOAD_DISABLED"]);
+    assert.equal((await write(true)).status, 200);
+    const taken = await after(() => platform.call("DELETE", `/service_accounts/${sub}`, { workspace: "main" }));
+    assert.deepEqual(taken, [1008, "AUTHENTICATION_FAILED"]);
+  });
+
   await t.test("rights", async () => {
     const status = (key: string, model: string): Promise<number> =>
       new Promise((resolve) => {
@@ -166,6 +193,6 @@ test("a realtime session names the model in its address and the key as browsers 
     assert.equal(await status("wrong", "main/voice"), 401);
     assert.equal(await status(bound, "second/other"), 403);
     assert.equal(await status(platform.apiKey, "main/none"), 404);
-    assert.equal(provider.handshakes.length, 1);
+    assert.equal(provider.handshakes.length, 3);
   });
 });

@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto";
 import { asGatewayError, GatewayError } from "../../contract/gateway-errors.ts";
 import { explainForbidden } from "../../gateway/admit.ts";
 import type { Challenge, Facade, GatewayDeps, Principal } from "../../gateway/deps.ts";
-import { modelPrincipal, subjectOf } from "../../gateway/model-credentials.ts";
+import { modelCaller, subjectOf } from "../../gateway/model-credentials.ts";
 import type { Downstream } from "../../http/downstream.ts";
 import { brandWords } from "../../http/header-rules.ts";
 import { respondError } from "../../http/platform-response.ts";
@@ -25,7 +25,7 @@ export interface ModelFacadeDeps extends Pick<GatewayDeps, "authenticate" | "aut
 const NO_ADDRESS: Challenge = () => ({ headers: { "www-authenticate": "Bearer" } });
 
 export function createModelFacade(deps: ModelFacadeDeps, style: CatalogueStyle): Facade {
-  const principalOf = modelPrincipal(deps, deps.brand);
+  const callerOf = modelCaller(deps, deps.brand);
   const workspaceHeaders = brandWords(deps.brand).map((word) => `x-${word}-workspace`);
   const defaultOf = async (down: Downstream, principal: Principal): Promise<string | null> =>
     workspaceHeaders.map((name) => down.header(name)).find(Boolean) ?? (await deps.homeOf(principal));
@@ -33,13 +33,13 @@ export function createModelFacade(deps: ModelFacadeDeps, style: CatalogueStyle):
   return async (down, { path }) => {
     const requestId = randomUUID();
     try {
-      const principal = await principalOf(down, NO_ADDRESS);
+      const { principal, recheck } = await callerOf(down, NO_ADDRESS);
       const wanted = down.method === "GET" ? idInPath(path) : null;
       if (wanted !== null) answerCatalogue(down, style, wanted, await deps.catalogue.of(principal));
       else
         await deps.models.handleNamedRequest(
           down,
-          { subPath: path, subject: subjectOf(principal), requestId },
+          { subPath: path, subject: subjectOf(principal), requestId, recheck },
           async (named) => {
             const slash = named.indexOf("/");
             const workspace = slash < 0 ? await defaultOf(down, principal) : named.slice(0, slash);

@@ -3,7 +3,7 @@
  * begins it, and leaves one entry in the ledger when the provider has ended it, or when the session ends before.
  */
 import { randomUUID } from "node:crypto";
-import { asGatewayError, type GatewayError } from "../../contract/gateway-errors.ts";
+import { asGatewayError, GatewayError } from "../../contract/gateway-errors.ts";
 import { at, textOrNone } from "../../lib/untrusted-json.ts";
 import { type AdmissionAsk, admitRequest, refuseWhenSpent } from "../admission.ts";
 import type { ClientCall } from "../client-call.ts";
@@ -11,6 +11,7 @@ import type { ModelGatewayDeps } from "../gateway-deps.ts";
 import type { ModelTarget, ResolvedModel } from "../model-records.ts";
 import { LedgerEntry, NOTHING, type Outcome } from "../passage/ledger-entry.ts";
 import { NO_USAGE } from "../providers/token-usage.ts";
+import { servedModel } from "../served-model.ts";
 import type { Reservation } from "../token-budget.ts";
 import type { UpstreamCandidate } from "../upstream-request.ts";
 import type { MeteredUsage } from "../usage-meter.ts";
@@ -69,9 +70,9 @@ export class ResponseLedger {
     return null;
   }
 
-  /** Throws when a cap is used up. */
-  refuseWhenSpent(): Promise<void> {
-    return refuseWhenSpent(this.#ask(0, randomUUID()), this.#session.deps);
+  /** Throws when a cap is used up, and when the session may not go on for another reason. */
+  async refuseWhenSpent(): Promise<void> {
+    await refuseWhenSpent(await this.#ask(0, randomUUID()), this.#session.deps);
   }
 
   /** The session is over; responses under way are counted by what has been seen of them. */
@@ -134,16 +135,20 @@ export class ResponseLedger {
     return { call, candidate, reservation };
   }
 
-  #admit({ target }: LedgerEntry, input: number, output: number): Promise<Reservation | null> {
-    return admitRequest(
-      { ...this.#ask(input, target.requestId), tokens: () => ({ input, output }) },
-      this.#session.deps,
-    );
+  async #admit({ target }: LedgerEntry, input: number, output: number): Promise<Reservation | null> {
+    const ask = await this.#ask(input, target.requestId);
+    return admitRequest({ ...ask, tokens: () => ({ input, output }) }, this.#session.deps);
   }
 
-  /** The policies of the asked model hold, and those of the model that serves. */
-  #ask(input: number, fingerprint: string): AdmissionAsk {
-    const { asked, candidate, target, session } = this.#session;
+  /**
+   * The policies of the asked model hold, and those of the model that serves. A session outlives keys, rights and records,
+   * so the caller and the asked model are looked at again.
+   */
+  async #ask(input: number, fingerprint: string): Promise<AdmissionAsk> {
+    const { candidate, target, session, deps } = this.#session;
+    await target.recheck?.(target.workspace);
+    const asked = await servedModel(target, deps);
+    refuseGuarded(asked);
     const own = candidate.resolved.policies.filter(
       ({ name }) => !asked.policies.some((policy) => policy.name === name),
     );
@@ -165,6 +170,12 @@ export class ResponseLedger {
       return asGatewayError(error);
     }
   }
+}
+
+/** Events are not searched. */
+export function refuseGuarded({ guardrails }: ResolvedModel): void {
+  if (guardrails?.length)
+    throw new GatewayError("POLICY_VIOLATION", "A model with guardrails has no realtime sessions: they are not read.");
 }
 
 const TRANSCRIBED = "conversation.item.input_audio_transcription.completed";

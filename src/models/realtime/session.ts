@@ -14,7 +14,7 @@ import { passedFields } from "../upstream-headers.ts";
 import type { UpstreamCandidate } from "../upstream-request.ts";
 import { providerFailure } from "../upstreams.ts";
 import { checkHandshake, realtimeRequest } from "./provider-request.ts";
-import { ResponseLedger } from "./response-ledger.ts";
+import { ResponseLedger, refuseGuarded } from "./response-ledger.ts";
 import { WatchedStream } from "./watched-stream.ts";
 
 export interface SessionAsk {
@@ -40,12 +40,8 @@ export async function openSession(engine: AskingEngine, ask: SessionAsk): Promis
   const able = candidates.filter(({ provider }) => provider.realtime);
   let left: unknown = new GatewayError("BAD_REQUEST", `${first.provider.title} has no realtime API.`);
   for (const [index, candidate] of able.entries()) {
-    const { asked, ledger } = ledgerOf(engine, ask, candidate);
-    if (candidate.resolved.guardrails?.length || asked.guardrails?.length)
-      throw new GatewayError(
-        "POLICY_VIOLATION",
-        "A model with guardrails has no realtime sessions: they are not read.",
-      );
+    const ledger = ledgerOf(engine, ask, candidate);
+    refuseGuarded(candidate.resolved);
     await ledger.refuseWhenSpent();
     try {
       const upstream = engine.upstreamOf(candidate);
@@ -62,12 +58,12 @@ export async function openSession(engine: AskingEngine, ask: SessionAsk): Promis
   throw left;
 }
 
-function ledgerOf({ deps, sessionOf }: AskingEngine, ask: SessionAsk, candidate: UpstreamCandidate) {
+function ledgerOf({ deps, sessionOf }: AskingEngine, ask: SessionAsk, candidate: UpstreamCandidate): ResponseLedger {
   const { down, call, first, target } = ask;
   const asked = first.resolved;
   const session = sessionOf(down);
   const streamed = { ...call, stream: true };
-  return { asked, ledger: new ResponseLedger({ call: streamed, candidate, asked, target, session, deps }) };
+  return new ResponseLedger({ call: streamed, candidate, asked, target, session, deps });
 }
 
 function join(
