@@ -198,7 +198,7 @@ function nameInHeader({ headerNames }: Engine, down: Downstream): string {
   }
   throw new GatewayError(
     "BAD_REQUEST",
-    `The request must name the model, as \`workspace/name\` or \`name\`: in \`model\` of the body, or in ${headerNames.model[0]}.`,
+    `The request must name the model, as \`workspace/name\` or \`name\`: in \`model\` of the body (of the address for a WebSocket), or in ${headerNames.model[0]}.`,
   );
 }
 

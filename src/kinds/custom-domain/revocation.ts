@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { AcmeClient, AcmeError, type AcmeSettings } from "../../acme/acme-client.ts";
 import type { RevocationReason } from "../../acme/revocation-reason.ts";
 import type { Caller } from "../../contract/caller.ts";
-import { notFound, PlatformError } from "../../contract/errors.ts";
+import { PlatformError } from "../../contract/errors.ts";
 import { DAY_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { revocationShape } from "../certificate/shapes.ts";
@@ -85,7 +85,10 @@ async function chosenCertificates(domain: Resource | null, { name }: Revocation,
       "The certificate was uploaded: have it revoked by the authority that issued it, then upload another or remove it.",
     );
   if (issued.length === 0)
-    throw notFound(name === null ? "A certificate from an authority" : `A certificate for '${name}'`);
+    throw new PlatformError(
+      "not_found",
+      `There is no certificate from an authority${name === null ? "" : ` for '${name}'`}: nothing was revoked.`,
+    );
   const chosen = new Map<string, { names: string[]; isRevoked: boolean }>();
   for (const { chain, name: host, revokedAt } of issued)
     chosen.set(chain, { names: [...(chosen.get(chain)?.names ?? []), host], isRevoked: revokedAt > 0 });

@@ -29,6 +29,9 @@ export const json = (status: number, value: unknown): LocalAnswer => ({
   chunks: [JSON.stringify(value)],
 });
 
+export const failure = (status: number, message: string): LocalAnswer =>
+  json(status, { error: { message, type: "invalid_request_error", param: null, code: null } });
+
 const events = (chunks: string[]): LocalAnswer => ({
   status: 200,
   contentType: "text/event-stream; charset=utf-8",
@@ -62,13 +65,24 @@ export function chatAnswer(reply: Reply, context: MockContext): LocalAnswer {
 
 const DIMENSIONS_DEFAULT = 64;
 const DIMENSIONS_MAX = 4096;
+/** OpenAI's own limit. */
+const TEXTS_MAX = 2048;
+/** Of all vectors of one answer: they are made in one go, while every other request waits. */
+const NUMBERS_MAX = 262_144;
 
-/** Vectors of unit length made from a hash of the text: equal texts are equal, others are far apart. */
+/** Vectors of unit length made from a hash of the words: texts of the same words are equal, others are far apart. */
 export function embeddingsAnswer(context: MockContext): LocalAnswer {
   const { input, dimensions, encoding_format: format } = context.body;
-  const texts = (Array.isArray(input) ? input : [input]).map(String);
-  const asked = typeof dimensions === "number" && dimensions > 0 ? Math.floor(dimensions) : DIMENSIONS_DEFAULT;
+  // A list of numbers is one text, given as tokens.
+  const texts = (Array.isArray(input) && typeof input[0] !== "number" ? input : [input]).map(String);
+  const asked = typeof dimensions === "number" && dimensions > 0 ? Math.ceil(dimensions) : DIMENSIONS_DEFAULT;
   const size = Math.min(asked, DIMENSIONS_MAX);
+  if (texts.length > TEXTS_MAX || texts.length * size > NUMBERS_MAX)
+    return failure(
+      400,
+      `The development provider makes at most ${TEXTS_MAX} embeddings and ${NUMBERS_MAX} numbers in one request; ` +
+        `these are ${texts.length} embeddings of ${size} numbers.`,
+    );
   const tokens = texts.reduce((sum, text) => sum + (text.match(/\S+/g)?.length ?? 0), 0);
   const data = texts.map((text, index) => {
     const vector = vectorOf(text, size);
@@ -81,8 +95,14 @@ export function embeddingsAnswer(context: MockContext): LocalAnswer {
 
 function vectorOf(text: string, size: number): Float32Array {
   const vector = new Float32Array(size);
+  const words =
+    text
+      .toLowerCase()
+      .match(/[\p{L}\p{M}\p{N}]+/gu)
+      ?.join(" ") ?? text;
+  const seed = createHash("sha256").update(words).digest();
   for (let block = 0; block * 32 < size; block += 1) {
-    const hash = createHash("sha256").update(`${block}:${text}`).digest();
+    const hash = createHash("sha256").update(seed).update(`${block}`).digest();
     for (let byte = 0; byte < 32 && block * 32 + byte < size; byte += 1) {
       vector[block * 32 + byte] = (hash[byte] ?? 0) / 127.5 - 1;
     }

@@ -3,7 +3,7 @@ import { isRecord } from "../../../lib/untrusted-json.ts";
 import { dialectOf } from "../endpoints.ts";
 import type { LocalAnswer, LocalRequest } from "../local-answer.ts";
 import { OPENAI_LIKE, type ProviderDeclaration } from "../provider.ts";
-import { chatAnswer, embeddingsAnswer, json, type MockContext } from "./answers.ts";
+import { chatAnswer, embeddingsAnswer, failure, type MockContext } from "./answers.ts";
 import { fromChat } from "./conversation.ts";
 import { imagesAnswer } from "./image.ts";
 import { inputTokensOf, replyTo } from "./reply.ts";
@@ -56,6 +56,3 @@ function parse(body: Buffer): Record<string, unknown> | null {
     return null;
   }
 }
-
-const failure = (status: number, message: string): LocalAnswer =>
-  json(status, { error: { message, type: "invalid_request_error", param: null, code: null } });

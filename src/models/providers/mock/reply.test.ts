@@ -58,6 +58,50 @@ test("a sample follows its schema", () => {
   assert.ok(JSON.stringify(sampleOf(endless, "t")).length < 200);
 });
 
+test("a sample of many strings repeats a long text only so often", () => {
+  const names = Array.from({ length: 300 }, (_, index) => `n${index}`);
+  const properties = Object.fromEntries(names.map((name) => [name, { type: "string" }]));
+  const text = "word ".repeat(4000);
+  const sample = sampleOf({ type: "object", properties }, text) as Record<string, string>;
+  assert.equal(sample.n0, text);
+  assert.ok(JSON.stringify(sample).length < 1_100_000);
+  const long = "x".repeat(1_500_000);
+  assert.equal(sampleOf({ type: "string" }, long), long);
+});
+
+const embed = (body: object) => {
+  const { status, chunks } = answerMock({
+    method: "POST",
+    path: "/v1/embeddings",
+    body: Buffer.from(JSON.stringify(body)),
+    nowMs: 0,
+  });
+  const answer = JSON.parse(chunks.join(""));
+  return { status, message: answer.error?.message, vectors: answer.data?.map((one: Embedded) => one.embedding) };
+};
+type Embedded = { embedding: number[] };
+
+test("embeddings of the same words are equal, others are far apart", () => {
+  const { vectors } = embed({
+    input: ["What is the capital of France?", "what is the capital  of france", "Why?", "?!"],
+  });
+  const [asked, again, other, marks] = vectors as [number[], number[], number[], number[]];
+  const similarity = (one: number[]) => one.reduce((sum, value, index) => sum + value * (asked[index] ?? 0), 0);
+  assert.deepEqual(asked, again);
+  assert.ok(Math.abs(similarity(asked) - 1) < 1e-5);
+  assert.ok(similarity(other) < 0.5 && similarity(marks) < 0.5);
+});
+
+test("embeddings beyond a bound are refused, because every other request would wait for them", () => {
+  assert.equal(embed({ input: Array(2048).fill("a") }).vectors.length, 2048);
+  assert.match(embed({ input: Array(2049).fill("a") }).message, /at most 2048 embeddings/);
+  assert.equal(embed({ input: Array(64).fill("a"), dimensions: 4096 }).status, 200);
+  const { status, message } = embed({ input: Array(65).fill("a"), dimensions: 4096 });
+  assert.equal(status, 400);
+  assert.match(message, /these are 65 embeddings of 4096 numbers/);
+  assert.equal(embed({ input: Array.from({ length: 5000 }, (_, index) => index) }).vectors.length, 1);
+});
+
 test("it says that it has no files and batches, whatever is asked of them", () => {
   const asked = { body: Buffer.from("--b\r\n"), nowMs: 0 };
   for (const [method, path] of [
