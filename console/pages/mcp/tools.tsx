@@ -17,7 +17,7 @@ import { Withheld } from "./withheld.tsx";
 
 export const ToolsTab = ({ workload }: { workload: Workload }) => (
   <div class="stack">
-    <Withheld workload={workload} />
+    <Withheld key={`${workload.workspace}/${workload.name}`} workload={workload} />
     <Tools workload={workload} />
   </div>
 );

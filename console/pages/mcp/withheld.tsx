@@ -1,9 +1,12 @@
 /** Tools that a pinned MCP server may not offer until an admin has read and approved their definitions. */
+import { useEffect, useState } from "preact/hooks";
 import { useRefusal } from "../../api/overview.ts";
 import { useAction } from "../../api/query.ts";
 import { approveTools, type PinnedTools, usePinnedTools, type WithheldTool } from "../../api/withheld-tools.ts";
 import type { Workload } from "../../api/workload.ts";
 import { ageOf, countOf } from "../../lib/format.ts";
+import { inView } from "../../lib/in-view.ts";
+import { visible } from "../../lib/visible.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Code } from "../../ui/code.tsx";
@@ -14,43 +17,61 @@ import { say } from "../../ui/toast.tsx";
 export function Withheld({ workload }: { workload: Workload }) {
   const { data, error } = usePinnedTools(workload);
   const refusal = useRefusal(workload.workspace, "functionApproveTools");
+  const [read, look] = useState<readonly WithheldTool[]>([]);
+  const now = data?.withheld ?? [];
+  const { shown, hasOthers } = inView(read, now);
+  const isRead = shown.every(({ item }) => read.includes(item));
+  useEffect(() => {
+    if (!isRead) look(shown.map(({ item }) => item));
+  });
   const approve = useAction(async (tools: readonly WithheldTool[]) => {
     await approveTools(workload, tools);
     say(tools.length === 1 ? `${tools[0]?.name} is approved.` : `${countOf(tools.length, "tool")} are approved.`);
   });
   if (error) return <Failure error={error} />;
   if (data === undefined || data.pins === null) return null;
-  if (data.withheld.length === 0) return <p class="quiet">{pinsText(data)}</p>;
+  if (shown.length === 0) return <p class="quiet">{pinsText(data)}</p>;
   return (
-    <Card title={`Withheld: ${countOf(data.withheld.length, "tool")}`}>
+    <Card title={`Withheld: ${countOf(now.length, "tool")}`}>
       <div class="stack">
         <p class="quiet">
           {pinsText(data)} Clients neither see nor call these until an admin approves what the server says about them.
         </p>
         <ul class="withheld" aria-label="Withheld tools">
-          {data.withheld.map((tool) => (
+          {shown.map(({ item: tool, isReplaced }) => (
             <li key={tool.name}>
               <div class="row">
-                <strong class="mono">{tool.name}</strong>
+                <strong class="mono">{visible(tool.name)}</strong>
                 <Badge tone={tool.why === "changed" ? "bad" : "busy"}>{tool.why}</Badge>
                 <span class="quiet grow">{ageOf(tool.since)} ago</span>
                 <Button
                   busy={approve.busy}
-                  unable={refusal}
-                  label={`Approve ${tool.name}`}
+                  unable={isReplaced ? REPLACED : refusal}
+                  label={`Approve ${visible(tool.name)}`}
                   onClick={() => void approve.run([tool])}
                 >
                   Approve
                 </Button>
               </div>
-              <Code text={pretty(tool.definition)} noun="The definition" />
+              <Definition text={tool.definition} />
             </li>
           ))}
         </ul>
-        {data.withheld.length < 2 ? null : (
+        {hasOthers ? (
           <div class="row">
-            <Button kind="main" busy={approve.busy} unable={refusal} onClick={() => void approve.run(data.withheld)}>
-              Approve all {data.withheld.length}
+            <span class="quiet grow">The server lists other definitions since you opened this.</span>
+            <Button onClick={() => look(now)}>Show them</Button>
+          </div>
+        ) : null}
+        {shown.length < 2 ? null : (
+          <div class="row">
+            <Button
+              kind="main"
+              busy={approve.busy}
+              unable={shown.some(({ isReplaced }) => isReplaced) ? REPLACED : refusal}
+              onClick={() => void approve.run(shown.map(({ item }) => item))}
+            >
+              Approve all {shown.length}
             </Button>
           </div>
         )}
@@ -60,14 +81,30 @@ export function Withheld({ workload }: { workload: Workload }) {
   );
 }
 
+const REPLACED = "The server lists another definition by now: look at that one.";
+
 const pinsText = ({ approved, pinnedRevision }: PinnedTools): string =>
   `Definitions are pinned: ${countOf(approved.length, "tool")} approved${pinnedRevision === null ? "" : `, with revision ${pinnedRevision}`}.`;
 
 /** A definition that was cut off is no JSON. */
-function pretty(definition: string): string {
+function Definition({ text }: { text: string }) {
+  const whole = parsed(text);
+  return (
+    <>
+      <Code text={visible(whole === undefined ? text : JSON.stringify(whole, null, 2))} noun="The definition" />
+      {whole === undefined ? (
+        <p class="quiet">
+          This is its beginning only. Whoever approves it approves the rest too: read it at the server.
+        </p>
+      ) : null}
+    </>
+  );
+}
+
+function parsed(text: string): unknown {
   try {
-    return JSON.stringify(JSON.parse(definition), null, 2);
+    return JSON.parse(text);
   } catch {
-    return definition;
+    return undefined;
   }
 }
