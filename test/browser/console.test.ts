@@ -66,6 +66,7 @@ describe("the console", { skip: chromium.skip }, () => {
       await page.keyboard.press("Enter");
       await heading(page, "Models");
       await page.getByText("No models yet").waitFor();
+      assert.equal(await page.title(), "Models · main · Berth");
       await look(page);
       await page.keyboard.press("c");
       await page.getByLabel("Name", { exact: true }).fill("UPPER case");
@@ -75,6 +76,7 @@ describe("the console", { skip: chromium.skip }, () => {
       await look(page);
       await page.keyboard.press("Enter");
       await heading(page, "first");
+      assert.equal(await page.title(), "first · Models · main · Berth");
       await look(page);
       await page.getByRole("link", { name: "YAML" }).click();
       await page.getByRole("textbox", { name: "first as YAML" }).click();

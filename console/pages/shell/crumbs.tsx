@@ -1,9 +1,11 @@
 /** Where the page is, and the way back up. */
-
+import { useLayoutEffect } from "preact/hooks";
 import { queryOf } from "../../lib/location.ts";
 import type { InsidePlace } from "../../lib/places.ts";
 import { titleOf } from "../../lib/titles.ts";
 import { places } from "../../views/places.ts";
+
+const PRODUCT = "Berth";
 
 interface Crumb {
   title: string;
@@ -12,6 +14,7 @@ interface Crumb {
 
 export function Crumbs({ place }: { place: InsidePlace }) {
   const crumbs = crumbsOf(place);
+  useTitle(crumbs);
   return (
     <nav class="crumbs" aria-label="Where you are">
       {crumbs.map(({ title, href }, at) =>
@@ -32,6 +35,17 @@ export function Crumbs({ place }: { place: InsidePlace }) {
       )}
     </nav>
   );
+}
+
+/** Tabs, bookmarks and the history tell pages apart by their title: `box · Sandboxes · main · Berth`. */
+function useTitle(crumbs: readonly Crumb[]): void {
+  const title = [...crumbs.map((crumb) => crumb.title).reverse(), PRODUCT].join(" · ");
+  useLayoutEffect(() => {
+    document.title = title;
+    return () => {
+      document.title = PRODUCT;
+    };
+  }, [title]);
 }
 
 function crumbsOf(place: InsidePlace): Crumb[] {
