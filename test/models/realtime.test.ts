@@ -169,6 +169,10 @@ test("a provider's event of any shape passes, and ends neither the session nor t
   await session.next("response.done");
   session.socket.terminate();
   await eventually(() => provider.sockets.size === 0, "the end of the session at the provider");
+  // Two responses began without an id, and the second took the place of the first.
+  await eventually(() => gateway.usage.length === 3, "an entry of each response");
+  const outcomes = gateway.usage.map(({ outcome }) => outcome).sort();
+  assert.deepEqual(outcomes, ["aborted", "completed", "interrupted"]);
 });
 
 test("OpenAI's own realtime client works with another address", async () => {

@@ -81,8 +81,9 @@ export class ResponseLedger {
   }
 
   async #begin(id: string): Promise<void> {
-    const [oldest] = this.#open.keys();
-    if (this.#open.size >= OPEN_MAX && oldest !== undefined) await this.#close(oldest, "interrupted", null);
+    // One of the same id would lose its entry, and never give back what it has reserved.
+    const [oldest = id] = this.#open.keys();
+    await this.#close(this.#open.has(id) || this.#open.size < OPEN_MAX ? id : oldest, "interrupted", null);
     const inputTokens = Math.min(CONTEXT_TOKENS, this.#contextTokens + Math.ceil(this.#sentBytes / BYTES_PER_TOKEN));
     const open: OpenResponse = { entry: this.#entry(), reservation: null, inputTokens, outputTokens: 0 };
     this.#open.set(id, open);
