@@ -141,10 +141,11 @@ export function saveManifest(store: ImageStore, manifest: Manifest): Image {
 
 /** Removes an image and the layers that neither another image nor a running workload uses. */
 export async function removeImage(store: ImageStore, name: string, layersInUse: ReadonlySet<string>): Promise<boolean> {
-  const file = manifestFile(store, normalise(name));
+  const whole = normalise(name);
+  const file = manifestFile(store, whole);
   if (!existsSync(file)) return false;
   rmSync(file);
-  store.known.clear();
+  store.known.delete(whole);
   await removeUnused(store, layersInUse);
   return true;
 }
