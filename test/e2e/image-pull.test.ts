@@ -260,6 +260,7 @@ describe("an image of a registry", { skip: machineSkip }, () => {
     assert.match(lines[0] ?? "", /^127\.0\.0\.1:\d+\/acme\/cli +2 +\d+\.\d [KM]B +DEPLOYED +\d+[smh]$/);
     assert.ok(!listed.some((line) => line.includes("acme/none ")), "a failed pull leaves no record");
     assert.match(listed.find((line) => line.startsWith("sandbox/none ")) ?? "", /^sandbox\/none +1 +- +FAILED /);
+    assert.match((await berth("remove", "none")).stderr, /There is no image 'none'\. There is sandbox\/none:1\./);
     await suite.create("user", { runtime: { memory: 256, image: second } });
     for (const path of [`/images/registry/${slug}`, `/images/registry/${slug}/tags/2`]) {
       const { status, body } = await call("DELETE", path);

@@ -97,11 +97,14 @@ async function confirmPrune(client: Client, { context }: Invocation): Promise<vo
     throw new UsageError("nothing was deleted.", "`berth image prune --yes` deletes them without asking");
 }
 
+const TAGS_SHOWN = 5;
+
 /** `TYPE/NAME:TAG` of an image that has a name of its own; otherwise the image that was pulled by this reference. */
 async function placeOf(call: Invocation): Promise<Place> {
   const word = text(call.args[0]) ?? "";
   const images = await connect(call).call(imageList);
   const reference = parseReference(word);
+  const otherTags: string[] = [];
   for (const { metadata, spec } of images)
     for (const { name: tagName, image } of spec.tags) {
       const { resourceType, name: imageName } = metadata;
@@ -109,6 +112,10 @@ async function placeOf(call: Invocation): Promise<Place> {
       const isNamed = names.some((each) => word === `${each}:${tagName}` || (word === each && tagName === "latest"));
       const isPulled = reference !== null && resourceType === REGISTRY_TYPE && image === referenceText(reference);
       if (isNamed || isPulled) return { resourceType, imageName, tagName };
+      if (names.some((each) => word === each || word.startsWith(`${each}:`)))
+        otherTags.push(`${resourceType}/${imageName}:${tagName}`);
     }
-  throw new ApiError({ status: 404, code: "not_found", message: `There is no image '${word}'. See berth image list.` });
+  const hint =
+    otherTags.length === 0 ? "See berth image list." : `There is ${otherTags.slice(0, TAGS_SHOWN).join(", ")}.`;
+  throw new ApiError({ status: 404, code: "not_found", message: `There is no image '${word}'. ${hint}` });
 }
