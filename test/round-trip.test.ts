@@ -83,7 +83,7 @@ const MUST_EXIST: Readonly<Record<string, readonly string[]>> = {
   application: ["snapshot", "network"],
   function: ["integrationConnections", "policies", "volumes", "drives", "network", "urls"],
   job: ["githubRunner", "policies", "volumes", "network"],
-  model: ["balance", "fallbacks", "guardrails", "integrationConnections"],
+  model: ["balance", "cache", "fallbacks", "guardrails", "integrationConnections"],
   vpc: ["routes"],
 };
 

@@ -38,7 +38,7 @@ const CASES: [what: string, status: object, code: string | null, waits: boolean,
 
 for (const [what, status, code, waits, secrets = []] of CASES)
   test(`why a pod does not start: ${what}`, () => {
-    const metadata = { name: "p", uid: "u", creationTimestamp: "2026-01-01T00:00:00Z" };
+    const metadata = { name: "p", uid: "u", resourceVersion: "1", creationTimestamp: "2026-01-01T00:00:00Z" };
     const found = startProblem(
       podSchema.parse({
         metadata,
