@@ -183,12 +183,12 @@ for (const name of ["srv", "all"])
     assert.equal(server.heard.length, name === "srv" ? 5 : 4);
   });
 
-test("a sealed id opens for its caller, function and key alone, and in no other spelling", () => {
+test("a signed id opens for its caller, function and key alone, and in no other spelling", () => {
   const ids = new TaskIds(Buffer.alloc(32, 1));
   const caller = { id: "u", type: "user", method: "api_key" } as const;
-  const sealed = ids.of("f", caller).seal("t", "dig", "");
-  assert.deepEqual(ids.of("f", caller).open(sealed), { id: "t", tool: "dig", server: "" });
-  assert.deepEqual(new TaskIds(Buffer.alloc(32, 1)).of("f", caller).open(sealed).id, "t", "after a restart");
+  const signed = ids.of("f", caller).sign("t", "dig", "");
+  assert.deepEqual(ids.of("f", caller).open(signed), { id: "t", tool: "dig", server: "" });
+  assert.deepEqual(new TaskIds(Buffer.alloc(32, 1)).of("f", caller).open(signed).id, "t", "after a restart");
   for (const other of [
     ids.of("g", caller),
     ids.of("f", { ...caller, id: "v" }),
@@ -196,14 +196,14 @@ test("a sealed id opens for its caller, function and key alone, and in no other 
     ids.of("f", null),
     new TaskIds(Buffer.alloc(32, 2)).of("f", caller),
   ])
-    assert.throws(() => other.open(sealed), /There is no task/);
+    assert.throws(() => other.open(signed), /There is no task/);
   for (const wrong of [
     "",
     "t",
-    `${sealed}A`,
-    `x${sealed}`,
-    `${sealed}.x`,
-    sealed.split(".")[0],
+    `${signed}A`,
+    `x${signed}`,
+    `${signed}.x`,
+    signed.split(".")[0],
     7,
     null,
     "a.".repeat(9000),
@@ -214,12 +214,12 @@ test("a sealed id opens for its caller, function and key alone, and in no other 
 test("a function that begins a great many tasks pushes out its own, and long names of tools are not kept", () => {
   const ids = new TaskIds(Buffer.alloc(32, 1));
   const [quiet, busy] = [ids.of("quiet", null), ids.of("busy", null)];
-  const before = quiet.seal("t", "dig", "");
-  for (let task = 0; task < 10_100; task += 1) busy.seal(`t${task}`, "dig", "");
+  const before = quiet.sign("t", "dig", "");
+  for (let task = 0; task < 10_100; task += 1) busy.sign(`t${task}`, "dig", "");
   assert.ok(quiet.isKnown("t", ""));
-  assert.equal(quiet.seal("t", null, ""), before, "its tool is known");
+  assert.equal(quiet.sign("t", null, ""), before, "its tool is known");
   assert.ok(busy.isKnown("t10099", ""));
   assert.ok(!busy.isKnown("t0", ""));
-  assert.equal(busy.seal("mine", "x".repeat(1_000_000), ""), "mine");
+  assert.equal(busy.sign("mine", "x".repeat(1_000_000), ""), "mine");
   assert.ok(!busy.isKnown("mine", ""));
 });

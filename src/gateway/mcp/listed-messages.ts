@@ -21,7 +21,7 @@ export function gatedText(gate: ToolGate, text: string): string | null {
   if (parsed === undefined) return null;
   const told: unknown[] = Array.isArray(parsed) ? parsed : [parsed];
   try {
-    const messages = told.map((message) => (isRecord(message) ? gate.sealed(message) : message));
+    const messages = told.map((message) => (isRecord(message) ? gate.signed(message) : message));
     if (!messages.some(isList) && messages.every((message, index) => message === told[index])) {
       if (messages.some(hasTwoReadings)) throw new UncheckedAnswer("A member is spelled in another way.");
       return hasRepeatedMember(text) ? JSON.stringify(parsed) : text;

@@ -1,5 +1,5 @@
 /**
- * Tasks of MCP servers, by who began them. A caller gets a task's id sealed: signed together with the caller, the
+ * Tasks of MCP servers, by who began them. A caller gets a task's id signed, together with the caller, the
  * function and the tool. So only that caller can ask for the task, every server of the platform can tell, and the rules
  * about the tool hold for its tasks. Nothing is stored for it.
  */
@@ -22,7 +22,7 @@ export interface Task {
 const ID_MAX_LENGTH = 1024;
 const TOOL_MAX_LENGTH = 512;
 const MAC_BYTES = 16;
-const SEALED = /^([\w-]{1,8192})\.([\w-]{22})$/;
+const SIGNED = /^([\w-]{1,8192})\.([\w-]{22})$/;
 
 export class TaskIds {
   readonly #key: Buffer;
@@ -52,7 +52,7 @@ export class CallerTasks {
   }
 
   /** The id as the caller gets it. */
-  seal(id: string, tool: string | null, server: string): string {
+  sign(id: string, tool: string | null, server: string): string {
     if (id.length > ID_MAX_LENGTH || (tool?.length ?? 0) > TOOL_MAX_LENGTH) return id;
     const place = this.#place(id, server);
     const own = tool ?? this.#known.toolOf(this.#uid, place) ?? null;
@@ -62,10 +62,10 @@ export class CallerTasks {
   }
 
   /** Throws for an id that this caller was not given here. */
-  open(sealed: unknown): Task {
-    const [, payload = "", mac = ""] = typeof sealed === "string" ? (SEALED.exec(sealed) ?? []) : [];
+  open(signed: unknown): Task {
+    const [, payload = "", mac = ""] = typeof signed === "string" ? (SIGNED.exec(signed) ?? []) : [];
     const given = Buffer.from(mac, "base64url");
-    if (given.length !== MAC_BYTES || !timingSafeEqual(given, this.#mac(payload))) throw unknownTask(sealed);
+    if (given.length !== MAC_BYTES || !timingSafeEqual(given, this.#mac(payload))) throw unknownTask(signed);
     const [id, tool, server] = JSON.parse(Buffer.from(payload, "base64url").toString("utf8"));
     return { id, tool, server };
   }
@@ -100,16 +100,16 @@ const RELATED = "io.modelcontextprotocol/related-task";
 type Renamed = (id: string) => string;
 
 /** A message of a server as the caller gets it; the same object when it names no task. */
-export function sealedMessage<M extends object>(message: M, tasks: CallerTasks, tool: string | null, server = ""): M {
-  const rename: Renamed = (id) => tasks.seal(id, tool, server);
+export function signedMessage<M extends object>(message: M, tasks: CallerTasks, tool: string | null, server = ""): M {
+  const rename: Renamed = (id) => tasks.sign(id, tool, server);
   const { method, params, result } = message as Record<string, unknown>;
-  if (isRecord(result)) return changed(message, "result", sealedResult(result, rename, tasks, server));
+  if (isRecord(result)) return changed(message, "result", signedResult(result, rename, tasks, server));
   if (!isRecord(params)) return message;
   const isTold = typeof method === "string" && method.startsWith("notifications/tasks");
   return changed(message, "params", renamed(isTold ? withId(params, rename) : params, rename));
 }
 
-function sealedResult(
+function signedResult(
   result: Record<string, unknown>,
   rename: Renamed,
   tasks: CallerTasks,

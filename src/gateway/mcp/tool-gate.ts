@@ -4,7 +4,7 @@ import { afterListing, isApproved, type ListedTool, listedTool, TOOLS_MAX } from
 import { RPC, RpcError } from "../../lib/mcp/wire.ts";
 import { ownValue } from "../../lib/own-value.ts";
 import type { Principal } from "../deps.ts";
-import { type CallerTasks, sealedMessage } from "./task-ids.ts";
+import { type CallerTasks, signedMessage } from "./task-ids.ts";
 
 export interface ToolGate {
   /** Throws when this caller may not call the tool. */
@@ -14,7 +14,7 @@ export interface ToolGate {
   /** Notes which tool a request calls. */
   called(request: unknown, tool: string): void;
   /** A message of the server with the ids of tasks that this caller gets. */
-  sealed(message: Record<string, unknown>): Record<string, unknown>;
+  signed(message: Record<string, unknown>): Record<string, unknown>;
 }
 
 export interface GateOf {
@@ -34,7 +34,7 @@ export function toolGate({ rules, principal, name, seen, tasks }: GateOf): ToolG
   const { pins } = rules;
   return {
     called: (request, tool) => void calls.set(request, tool),
-    sealed: (message) => sealedMessage(message, tasks, calls.get(message.id) ?? null),
+    signed: (message) => signedMessage(message, tasks, calls.get(message.id) ?? null),
     requireCallable(tool) {
       if (typeof tool !== "string" || !isAllowed(tool)) throw unknownTool(tool);
       if (pins === null) return;

@@ -49,7 +49,7 @@ import {
 import { askMember, type MemberAnswer } from "./member-request.ts";
 import { MESSAGE_BYTES_MAX, type RpcMessage, rpcBodyOf } from "./rpc-body.ts";
 import { MCP_PATH, sessionGone } from "./session.ts";
-import { type CallerTasks, openedMessage, sealedMessage, TASK_METHODS } from "./task-ids.ts";
+import { type CallerTasks, openedMessage, signedMessage, TASK_METHODS } from "./task-ids.ts";
 import { isCarried, sessionFrom, sessionIdOf, type VirtualSession } from "./virtual-session.ts";
 import { behind, clientId, prefixed, serverId } from "./virtual-tools.ts";
 
@@ -242,8 +242,8 @@ class VirtualExchange {
       throw new RpcError(RPC.invalidParams, `There is no tool ${JSON.stringify(params.name)?.slice(0, 140)}.`);
     const { server, tool } = found;
     const message = { ...request, params: { ...params, name: tool } };
-    const sealed = (told: RpcMessage): RpcMessage => sealedMessage(told, this.#tasks, tool, server.name);
-    const passed = await this.#direct(server, message, isStateless ? tool : null, sealed);
+    const signed = (told: RpcMessage): RpcMessage => signedMessage(told, this.#tasks, tool, server.name);
+    const passed = await this.#direct(server, message, isStateless ? tool : null, signed);
     if (passed !== null) return passed;
     const member = this.#member(server);
     const session = await openOwn(member, this.#signal);
@@ -260,7 +260,7 @@ class VirtualExchange {
     server: ServedServer,
     message: RpcRequest,
     stateless: string | null,
-    sealed: (told: RpcMessage) => RpcMessage,
+    signed: (told: RpcMessage) => RpcMessage,
   ): Promise<OwnOutcome | null> {
     const member = this.#member(server);
     if (this.#session !== null) {
@@ -269,12 +269,12 @@ class VirtualExchange {
       if (session === undefined) throw sessionGone();
       const answer = await post(member, sessionHeaders(session), message, this.#signal);
       if (answer.status === 404) throw sessionGone();
-      return this.#pass(answer, (told) => withClientId(sealed(told), index));
+      return this.#pass(answer, (told) => withClientId(signed(told), index));
     }
     if (stateless === null) return null;
     const headers = { ...statelessHeaders(message.method, stateless), ...this.#paramHeaders() };
     const answer = await post(member, headers, message, this.#signal);
-    if (answer.status !== 400) return this.#pass(answer, (told) => withoutRequests(sealed(told)));
+    if (answer.status !== 400) return this.#pass(answer, (told) => withoutRequests(signed(told)));
     answer.body.destroy();
     return null;
   }
@@ -290,8 +290,8 @@ class VirtualExchange {
     const isServed = server && (server.allow === null || matchesAny(server.allow, task.tool ?? ""));
     if (!isServed) throw new RpcError(RPC.invalidParams, "The tool of this task is not served any more.");
     const message = openedMessage(request, this.#tasks);
-    const sealed = (told: RpcMessage): RpcMessage => sealedMessage(told, this.#tasks, task.tool, server.name);
-    const passed = await this.#direct(server, message, isStateless ? task.id : null, sealed);
+    const signed = (told: RpcMessage): RpcMessage => signedMessage(told, this.#tasks, task.tool, server.name);
+    const passed = await this.#direct(server, message, isStateless ? task.id : null, signed);
     if (passed === null) throw new RpcError(RPC.invalidRequest, "Ask for a task in the session that began it.");
     return passed;
   }
