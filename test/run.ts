@@ -4,6 +4,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { globSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { provideChromium } from "./browser/install.ts";
 import { makeTemplate } from "./database-template.ts";
@@ -22,8 +23,10 @@ const MINUTE_MS = 60_000;
 const LIMITS = { testMs: 10 * MINUTE_MS, fileMs: 20 * MINUTE_MS, lingerMs: 2 * MINUTE_MS, graceMs: MINUTE_MS / 2 };
 const LONG_LIMITS = { testMs: 120 * MINUTE_MS, fileMs: 120 * MINUTE_MS, lingerMs: 5 * MINUTE_MS, graceMs: MINUTE_MS };
 const BROKEN_LIMITS = { ...LIMITS, lingerMs: MINUTE_MS / 2 };
-/** Processes at a time. CI has two cores, and a file waits for processes, timers and the disk meanwhile; four make waits of seconds too short. */
-const LANES = 3;
+/** Processes at a time. A file waits for processes, timers and the disk now and then; many at once make waits of seconds too short. */
+const LANES = availableParallelism() + 1;
+/** And so many more while the machine is idle. */
+const SPARE_LANES = availableParallelism();
 
 /** Hundreds of processes load the same sources. */
 const PACKED = join(import.meta.dirname, "runner/use-pack.js");
@@ -73,6 +76,7 @@ async function runRound(): Promise<Outcome[]> {
       // Long variants and broken tests have no consideration for others.
       processes: long || seed !== undefined ? alone(files) : processesFor(files),
       lanes: LANES,
+      spareLanes: long ? 0 : SPARE_LANES,
       limits: seed === undefined ? (long ? LONG_LIMITS : LIMITS) : BROKEN_LIMITS,
       preload: [PACKED, ...(seed === undefined ? [] : [join(import.meta.dirname, "runner/break.ts")])],
       print: console.log,

@@ -70,6 +70,42 @@ test("files run to their end, and all that failed is told again at the very end"
   assert.match(fileReport(outcomes[0] as Outcome), /﹣ not here \(\d+ ms\) # SKIP no such machine/);
 });
 
+test("one more file is begun while the machine is idle", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "runner-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const paths = ["one", "other"].map((name) => join(folder, `${name}.test.mjs`));
+  for (const path of paths)
+    writeFileSync(
+      path,
+      `import { readdirSync, writeFileSync } from "node:fs";
+       import { test } from "node:test";
+       test("meets the other", async () => {
+         writeFileSync(import.meta.filename + ".here", "");
+         const here = () => readdirSync(import.meta.dirname).filter((name) => name.endsWith(".here")).length;
+         while (here() < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+       });`,
+    );
+  let looks = 0;
+  const outcomes = await runFiles({
+    processes: paths.map((path) => [path]),
+    lanes: 1,
+    spareLanes: 1,
+    isIdle: async () => {
+      await delay(1); // as the real one, it gives way to what runs
+      looks += 1;
+      return looks > 3;
+    },
+    env: process.env,
+    limits: PATIENT,
+    print: () => {},
+    signal: new AbortController().signal,
+  });
+  assert.deepEqual(outcomes.map(countsOf), [
+    [1, 1, 0, 0],
+    [1, 1, 0, 0],
+  ]);
+});
+
 test("a file that does not end after its tests is ended with what held it, and the run goes on", async (t) => {
   const leak = `
     import { test } from "node:test";
