@@ -15,13 +15,13 @@ test("pages of files are not held memory, in both versions", (t) => {
 });
 
 test("version 2: what cannot be reclaimed is told before a limit would kill, and no throttle stays", (t) => {
-  const dir = folder(t, { "memory.current": "1000\n" });
+  const dir = folder(t, { "memory.current": "1000\n", "cpu.max": "" });
   const group: Cgroup = { version: 2, paths: { unified: dir } };
   assert.equal(reclaimDownTo(group, 500), 1000);
   assert.equal(readFileSync(join(dir, "memory.high"), "utf8"), "max");
   setCgroupLimits(group, { memoryMb: 2, cpus: 0.5 });
-  const written = ["memory.max", "memory.swap.max", "cpu.max"].map((name) => readFileSync(join(dir, name), "utf8"));
-  assert.deepEqual(written, ["2097152", "0", "50000 100000"]);
+  const written = ["memory.max", "memory.swap.max", "cpu.max", "cpu.max.burst"].map((name) => readFileSync(join(dir, name), "utf8"));
+  assert.deepEqual(written, ["2097152", "0", "50000 100000", "50000"]);
 });
 
 function folder(t: { after(work: () => void): void }, files: Record<string, string>): string {

@@ -77,7 +77,7 @@ export function setCgroupLimits({ version, paths }: Cgroup, limits: Limits): voi
     writeFileSync(`${paths.unified}/memory.max`, memory);
     tryWrite(`${paths.unified}/memory.swap.max`, "0");
     writeFileSync(`${paths.unified}/pids.max`, pids);
-    tryWrite(`${paths.unified}/cpu.max`, `${quotaUs} ${PERIOD_US}`);
+    setQuota(`${paths.unified}/cpu.max`, `${quotaUs} ${PERIOD_US}`, `${paths.unified}/cpu.max.burst`, quotaUs);
     return;
   }
   if (paths.memory) {
@@ -88,7 +88,20 @@ export function setCgroupLimits({ version, paths }: Cgroup, limits: Limits): voi
     writeFileSync(`${paths.memory}/memory.limit_in_bytes`, memory);
   }
   if (paths.pids) writeFileSync(`${paths.pids}/pids.max`, pids);
-  if (paths.cpu) writeFileSync(`${paths.cpu}/cpu.cfs_quota_us`, String(quotaUs));
+  if (paths.cpu)
+    setQuota(`${paths.cpu}/cpu.cfs_quota_us`, String(quotaUs), `${paths.cpu}/cpu.cfs_burst_us`, quotaUs);
+}
+
+/**
+ * A workload that used less than its quota in one period may use that much more in the next ones, up to a whole quota:
+ * short commands in a small sandbox then run without a pause, and the average stays the same. The kernel refuses a
+ * quota below the burst; older kernels have no burst.
+ */
+function setQuota(path: string, quota: string, burstPath: string, quotaUs: number): void {
+  if (!existsSync(path)) return; // version 2 without the controller
+  tryWrite(burstPath, "0");
+  writeFileSync(path, quota);
+  tryWrite(burstPath, String(quotaUs));
 }
 
 const PERIOD_US = 100_000;
