@@ -25,6 +25,9 @@ interface PeerProgram {
   headers(baseUrl: string): Record<string, string>;
 }
 
+/** LiteLLM refuses to start without a key of some length. */
+const LITELLM_KEY = "sk-bench-0123456789abcdef0123456789abcdef0123456789abcdef";
+
 const PEERS: readonly PeerProgram[] = [
   {
     name: "Portkey",
@@ -46,10 +49,15 @@ const PEERS: readonly PeerProgram[] = [
       const litellm_params = { model: "openai/gpt-4o-mini", api_base: baseUrl, api_key: "key" };
       writeFileSync(config, JSON.stringify({ model_list: [{ model_name: "gpt-4o-mini", litellm_params }] }));
       const args = ["--config", config, "--host", "127.0.0.1", "--port", String(port), "--telemetry", "False"];
-      const env = { ...process.env, LITELLM_LOCAL_MODEL_COST_MAP: "True", LITELLM_LOG: "ERROR" };
+      const env = {
+        ...process.env,
+        LITELLM_LOCAL_MODEL_COST_MAP: "True",
+        LITELLM_LOG: "ERROR",
+        LITELLM_MASTER_KEY: LITELLM_KEY,
+      };
       return spawn(program, args, { stdio: "ignore", env });
     },
-    headers: () => ({}),
+    headers: () => ({ authorization: `Bearer ${LITELLM_KEY}` }),
   },
 ];
 

@@ -20,7 +20,9 @@ test("version 2: what cannot be reclaimed is told before a limit would kill, and
   assert.equal(reclaimDownTo(group, 500), 1000);
   assert.equal(readFileSync(join(dir, "memory.high"), "utf8"), "max");
   setCgroupLimits(group, { memoryMb: 2, cpus: 0.5 });
-  const written = ["memory.max", "memory.swap.max", "cpu.max", "cpu.max.burst"].map((name) => readFileSync(join(dir, name), "utf8"));
+  const written = ["memory.max", "memory.swap.max", "cpu.max", "cpu.max.burst"].map((name) =>
+    readFileSync(join(dir, name), "utf8"),
+  );
   assert.deepEqual(written, ["2097152", "0", "50000 100000", "50000"]);
 });
 

@@ -88,8 +88,7 @@ export function setCgroupLimits({ version, paths }: Cgroup, limits: Limits): voi
     writeFileSync(`${paths.memory}/memory.limit_in_bytes`, memory);
   }
   if (paths.pids) writeFileSync(`${paths.pids}/pids.max`, pids);
-  if (paths.cpu)
-    setQuota(`${paths.cpu}/cpu.cfs_quota_us`, String(quotaUs), `${paths.cpu}/cpu.cfs_burst_us`, quotaUs);
+  if (paths.cpu) setQuota(`${paths.cpu}/cpu.cfs_quota_us`, String(quotaUs), `${paths.cpu}/cpu.cfs_burst_us`, quotaUs);
 }
 
 /**
