@@ -5,7 +5,7 @@ import { driverConformance } from "../src/node/conformance/conformance.ts";
 import type { Harness } from "../src/node/conformance/harness.ts";
 import { FakeMachine, type FakeOptions, fakeDriver } from "./fake-driver.ts";
 
-const LACKING: readonly CapabilityName[] = ["building", "volumeCopies", "hibernation"];
+const LACKING: readonly CapabilityName[] = ["building", "volumeCopies", "hibernation", "memorySnapshots"];
 const CAPABILITIES = CAPABILITY_NAMES.filter((name) => !LACKING.includes(name));
 
 driverConformance("fake", { capabilities: CAPABILITIES, open: () => fakeHarness() });

@@ -46,6 +46,7 @@ export const SANDBOX_FILES = {
   claim: "claim.json",
   endsAt: "ends-at",
   asleep: "asleep",
+  generation: "generation",
 } as const;
 
 export interface SandboxdConfig {
@@ -102,6 +103,13 @@ export interface SandboxdConfig {
   processesMax?: number;
   /** While this file is there, a daemon that was told to sleep has no socket; see CONTROL.sleep. */
   asleepFile?: string;
+  /** Another one in each workload that goes on from the memory of a snapshot; see `generationFile`. */
+  generation?: string;
+  /**
+   * Inside; the daemon writes the generation there when it woke as a copy, and sends SIGCONT to every process: programs
+   * that keep random state, ids or connections then make new ones.
+   */
+  generationFile?: string;
   /** One foreground command beside the daemon: agents, MCP servers, batch tasks. */
   exec?: ExecConfig;
 }

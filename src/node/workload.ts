@@ -15,6 +15,8 @@ export interface WorkloadSpec {
   pull?: ImagePull;
   /** Start from these files instead of the image's own. */
   snapshot?: string;
+  /** Go on from the memory in the snapshot (`memorySnapshots`), for a workload that is not there yet. */
+  resumed?: true;
   env: Record<string, string>;
   /** Default: the image's. */
   workDir?: string;

@@ -53,6 +53,8 @@ const FIELDS: Record<keyof SandboxdConfig, Field> = {
   awakeFifo: { check: isPath },
   upgradeFile: { check: isPath },
   asleepFile: { check: isPath },
+  generation: { check: isText },
+  generationFile: { check: isPath },
   graceMs: { check: isCount },
   processLogs: { check: (value) => isRecord(value) && isPath(value.stdout) && isPath(value.stderr) },
   processesMax: { check: isCount },

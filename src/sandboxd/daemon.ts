@@ -20,13 +20,19 @@ import { LogMirror } from "./process/log-mirror.ts";
 import { ProcessTable } from "./process/table.ts";
 import { AwakeCounter } from "./system/awake-counter.ts";
 import { createControlServer } from "./system/control-api.ts";
+import { takeOver } from "./system/copied.ts";
 import { IdleTrim } from "./system/idle-trim.ts";
 import { type Door, sleepBehind } from "./system/sleep.ts";
 import { noteArrival } from "./system/upgrade.ts";
 
 const DEFAULT_LOG_DIR = "/var/log/sandbox-api";
 
-export async function startDaemon(config: SandboxdConfig, startedAtMs: number): Promise<void> {
+/** `readAgain`: the configuration as it is now, which a copy of a workload needs. */
+export async function startDaemon(
+  config: SandboxdConfig,
+  startedAtMs: number,
+  readAgain: () => SandboxdConfig,
+): Promise<void> {
   process.umask(0o022);
   mkdirSync(config.stateDir, { recursive: true, mode: 0o700 });
   const environment = new Environment(config, process.env);
@@ -76,7 +82,11 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
     { server: api, path: config.apiSocket },
   ];
   const { asleepFile } = config;
-  if (asleepFile !== undefined) daemon.sleep = () => sleepBehind(sockets, asleepFile, atPath);
+  let { generation } = config;
+  const wake = (): void => {
+    generation = takeOver(generation, readAgain, environment);
+  };
+  if (asleepFile !== undefined) daemon.sleep = () => sleepBehind({ doors: sockets, asleepFile, wake, open: atPath });
   await Promise.all([
     ...doors,
     // Loaded only when configured: few sandboxes need it, and node:dgram costs every other one memory.

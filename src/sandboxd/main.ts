@@ -42,7 +42,8 @@ async function main(argv: string[]): Promise<void> {
   if (file === undefined || (mode !== "init" && mode !== "serve")) throw new Error(USAGE);
   const config = withArguments(readConfig(file), args);
   if (mode === "init") (await import("./init/init.ts")).runInit(config, file);
-  else await (await import("./daemon.ts")).startDaemon(config, startedAtMs);
+  else
+    await (await import("./daemon.ts")).startDaemon(config, startedAtMs, () => withArguments(readConfig(file), args));
 }
 
 /** Parsed by hand: the library's parser would cost every sandbox half a megabyte. */

@@ -74,7 +74,7 @@ export class DockerMachine {
 
 export const dockerCandidate = (bench: () => Bench): Candidate => ({
   capabilities: CAPABILITY_NAMES.filter(
-    (name) => !["hotMounts", "building", "hibernation", "volumeCopies"].includes(name),
+    (name) => !["hotMounts", "building", "hibernation", "memorySnapshots", "volumeCopies"].includes(name),
   ),
   open: () => harness(bench(), {}),
 });

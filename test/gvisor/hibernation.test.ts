@@ -1,7 +1,8 @@
-/** Sleep on disk, of workloads in gVisor. `server.test.ts` has its short form. */
+/** Sleep on disk, and copies with memory, of workloads in gVisor. `server.test.ts` has its short form. */
 import { after, before, suite, test } from "node:test";
 import { type Harness, newUid } from "../../src/node/conformance/harness.ts";
 import { hibernation } from "../../src/node/conformance/hibernation.ts";
+import { memorySnapshots } from "../../src/node/conformance/memory-snapshots.ts";
 import { localCandidate, localDriverMissing } from "../local/machine.ts";
 import { LONG } from "../long.ts";
 import { RUNSC_MISSING, testRunsc } from "./binary.ts";
@@ -17,11 +18,12 @@ else
     });
     after(() => harness.dispose());
     const limits = { memoryMb: 256, cpus: 1 };
-    hibernation(
-      () => harness,
-      (more = {}) => ({
-        ...{ uid: newUid(), name: "box", image: harness.image, env: {}, limits, network: "closed" },
-        ...more,
-      }),
-    );
+    for (const part of [hibernation, memorySnapshots])
+      part(
+        () => harness,
+        (more = {}) => ({
+          ...{ uid: newUid(), name: "box", image: harness.image, env: {}, limits, network: "closed" },
+          ...more,
+        }),
+      );
   });

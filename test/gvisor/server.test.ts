@@ -13,6 +13,53 @@ const create = (platform: TestPlatform, name: string, runtime: Record<string, un
 const policy = (platform: TestPlatform, spec: Record<string, unknown>) =>
   platform.call("POST", "/policies", { body: { metadata: { name: "hard" }, spec: { type: "isolation", ...spec } } });
 
+/** Copies of the sandbox `asked`, of which a program counts in memory. */
+async function forksWithMemory(platform: TestPlatform, headers: Record<string, string>): Promise<void> {
+  const ask = async (name: string, command: string): Promise<string> => {
+    const { body } = await platform.call("GET", `/sandboxes/${name}`);
+    const sent = JSON.stringify({ command, waitForCompletion: true });
+    const ran = await fetch(`${body.metadata.url}/process`, { method: "POST", headers, body: sent });
+    return ((await ran.json()) as { logs: string }).logs;
+  };
+  const post = (path: string, body: object) => platform.call("POST", `/sandboxes/${path}`, { body });
+  const refused = await post("usual/snapshots", { memory: true });
+  assert.equal(refused.status, 422);
+  assert.match(JSON.stringify(refused.body), /needs isolation 'vm-like'.*has 'mapped'/);
+  await ask("asked", "echo first > /note; (sleep 1000 >/dev/null 2>&1 &)");
+  const preview = await post("asked/previews", { metadata: { name: "web" }, spec: { port: 3000, public: false } });
+  const expiresAt = new Date(Date.now() + 3600_000).toISOString();
+  const token = await post("asked/previews/web/tokens", { metadata: {}, spec: { expiresAt } });
+  assert.equal(token.status, 200, JSON.stringify(token.body));
+  const { body: taken } = await post("asked/snapshots", { memory: true, name: "instant" });
+  assert.deepEqual([taken.status, taken.memory, taken.name], ["ready", true, "instant"], JSON.stringify(taken));
+  await ask("asked", "echo second > /note");
+  const forked = await post("asked/fork", { targetName: "copy", snapshotId: taken.id, copies: 2 });
+  const copies = ["copy-1", "copy-2"].map((name) => ({ name, status: "DEPLOYED" }));
+  assert.deepEqual(forked.body, { name: "copy", type: "sandbox", snapshotId: taken.id, copies });
+  for (const { name } of copies) {
+    assert.equal(await ask(name, "cat /note; pgrep -c sleep; echo $BL_NAME"), `first\n1\n${name}\n`);
+    assert.deepEqual((await platform.call("GET", `/sandboxes/${name}/previews`)).body, []);
+    await post(`${name}/previews`, { metadata: { name: "web" }, spec: { port: 3000, public: false } });
+    const { body: own } = await platform.call("GET", `/sandboxes/${name}/previews/web`);
+    assert.notEqual(own.spec.url, preview.body.spec.url);
+    const entered = await fetch(`${own.spec.url}/?bl_preview_token=${token.body.spec.token}`);
+    assert.equal(entered.status, 401, "a token of the source opens nothing of the copy");
+  }
+  assert.equal((await post("asked/fork", { targetName: "copy", copies: 2, withMemory: true })).status, 409);
+  assert.equal((await post("asked/fork", { targetName: "x", copies: 101 })).status, 400);
+  const files = await post("asked/snapshots", {});
+  assert.equal(
+    (await post("asked/fork", { targetName: "x", snapshotId: files.body.id, withMemory: true })).status,
+    422,
+  );
+  assert.equal((await post("asked/fork", { targetName: "now", withMemory: true })).status, 200);
+  assert.equal(await ask("now", "cat /note; pgrep -c sleep"), "second\n1\n");
+  const restored = await platform.call("POST", `/sandboxes/asked/snapshots/${taken.id}/restore`, { body: {} });
+  assert.deepEqual(restored.body, { name: "asked", snapshotId: taken.id });
+  assert.equal(await ask("asked", "cat /note; pgrep -c sleep"), "first\n1\n");
+  for (const name of ["copy-1", "copy-2", "now"]) await platform.call("DELETE", `/sandboxes/${name}`);
+}
+
 test("a server that does not offer the isolation refuses the record, and says what it offers", async () => {
   await using platform = await startTestPlatform();
   await platform.call("GET", "/configuration"); // answers once the driver is open
@@ -25,6 +72,10 @@ test("a server that does not offer the isolation refuses the record, and says wh
   });
   assert.equal(slept.status, 422);
   assert.match(JSON.stringify(slept.body), /hibernateAfter needs isolation 'vm-like'/);
+  await create(platform, "plain");
+  const memory = await platform.call("POST", "/sandboxes/plain/snapshots", { body: { memory: true } });
+  assert.equal(memory.status, 422);
+  assert.match(JSON.stringify(memory.body), /has no snapshots of memory: they need gVisor \(install runsc\)/);
   assert.equal((await create(platform, "misspelt", { isolation: "vm" })).status, 400);
   assert.equal((await policy(platform, {})).status, 400);
   assert.equal((await policy(platform, { isolation: "mapped", resourceTypes: ["sandbox"] })).status, 200);
@@ -71,5 +122,6 @@ test("sandboxes run in gVisor where they or a policy ask for it", { skip: runsc 
   while (!(await events()).includes("hibernated")) await new Promise((resolve) => setTimeout(resolve, 100));
   const kept = await fetch(`${slept.metadata.url}/process/kept`, { headers });
   assert.equal(((await kept.json()) as { status: string }).status, "running");
+  await forksWithMemory(platform, headers);
   for (const name of ["usual", "asked", "ruled", "slept"]) await platform.call("DELETE", `/sandboxes/${name}`);
 });

@@ -99,10 +99,13 @@ export function holdsLimits(): boolean {
   return found.limits.includes("memory") && found.limits.includes("cpu");
 }
 
+const ONLY_IN_GVISOR: readonly string[] = ["hibernation", "memorySnapshots"];
+
 /** The local driver as the conformance suite takes it. */
 export const localCandidate = (options: Partial<LocalDriverOptions>): Candidate => ({
-  // Only workloads in gVisor sleep on disk.
-  capabilities: CAPABILITY_NAMES.filter((name) => name !== "hibernation" && (name !== "resizing" || holdsLimits())),
+  capabilities: CAPABILITY_NAMES.filter(
+    (name) => !ONLY_IN_GVISOR.includes(name) && (name !== "resizing" || holdsLimits()),
+  ),
   open: () => localHarness(options),
 });
 

@@ -55,25 +55,32 @@ export async function preview(call: Invocation): Promise<undefined> {
 
 export async function snapshot(call: Invocation): Promise<number | undefined> {
   const name = text(call.options.name);
-  call.context.note(`copying the files of '${named(call)}' …`);
+  const memory = call.options.memory === true;
+  call.context.note(`copying the files ${memory ? "and the memory " : ""}of '${named(call)}' …`);
   const made = await connect(call).call(operation("snapshotCreate"), {
     params: { sandboxName: named(call) },
-    body: name === undefined ? {} : { name },
+    body: { ...(name === undefined ? {} : { name }), ...(memory ? { memory } : {}) },
   });
   await print(call, null, "pretty", made);
   return memberAt(made, "status") === "failed" ? EXIT.failure : undefined;
 }
 
-export async function fork(call: Invocation): Promise<undefined> {
+export async function fork(call: Invocation): Promise<number | undefined> {
   const [name, targetName, snapshotId] = [named(call), text(call.args[1]), text(call.options.snapshot)];
   const targetType = call.options.application === true ? "application" : "sandbox";
   const port = positiveNumber(call.options.port, "--port");
   const traffic = positiveNumber(call.options.traffic, "--traffic");
-  call.context.note(`copying the files of '${name}' and starting '${targetName}' …`);
+  const copies = positiveNumber(call.options.copies, "--copies");
+  const withMemory = call.options.memory === true ? true : undefined;
+  call.context.note(
+    `copying ${withMemory ? "files and memory" : "the files"} of '${name}' and starting '${targetName}' …`,
+  );
   const made = await connect(call).call(operation("sandboxFork"), {
     params: { sandboxName: name },
-    body: { targetName, targetType, snapshotId, port, traffic },
+    body: { targetName, targetType, snapshotId, port, traffic, copies, withMemory },
   });
-  call.context.note(`${targetType} '${targetName}' runs`);
-  return print(call, null, "pretty", made);
+  const failed = ((memberAt(made, "copies") ?? []) as { status: string }[]).filter(({ status }) => status === "FAILED");
+  if (failed.length === 0) call.context.note(`${targetType} '${targetName}' runs`);
+  await print(call, null, "pretty", made);
+  return failed.length > 0 ? EXIT.failure : undefined;
 }

@@ -80,8 +80,12 @@ export const sandboxVerbs: readonly CommandSpec[] = [
     group,
     summary: "keep the files as they are now",
     args: [NAME],
-    options: [{ flags: "--name <text>", about: "what to call it" }, ...REMOTE],
-    examples: ["berth sandbox snapshot box --name before-upgrade"],
+    options: [
+      { flags: "--name <text>", about: "what to call it" },
+      { flags: "--memory", about: "keep processes and memory, too (isolation vm-like)" },
+      ...REMOTE,
+    ],
+    examples: ["berth sandbox snapshot box --name before-upgrade", "berth sandbox snapshot box --memory"],
     run: async (call) => (await import("../actions/sandbox.ts")).snapshot(call),
   },
   {
@@ -92,12 +96,18 @@ export const sandboxVerbs: readonly CommandSpec[] = [
     args: [NAME, { name: "target", about: "name of what is made" }],
     options: [
       { flags: "--snapshot <id>", about: "the files of this snapshot (default: as they are now)" },
+      { flags: "--memory", about: "go on with the same processes and memory (isolation vm-like)" },
+      { flags: "--copies <count>", about: "make so many, named TARGET-1, TARGET-2 …" },
       { flags: "--application", about: "make an application" },
       { flags: "--port <port>", about: "where it listens (default: the sandbox's first port, or 8080)" },
       { flags: "--traffic <percent>", about: "share of the requests for a new revision (default: all)" },
       ...REMOTE,
     ],
-    examples: ["berth sandbox fork box copy", "berth sandbox fork box site --application --port 3000"],
+    examples: [
+      "berth sandbox fork box copy",
+      "berth sandbox fork box try --copies 10 --memory",
+      "berth sandbox fork box site --application --port 3000",
+    ],
     run: async (call) => (await import("../actions/sandbox.ts")).fork(call),
   },
 ];

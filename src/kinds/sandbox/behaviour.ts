@@ -122,7 +122,8 @@ export const sandboxBehaviour: Behaviour<Sandbox> = {
     if (state.bandwidth) wire.bandwidth = state.bandwidth;
     if (state.imageSource !== undefined) wire.imageSource = state.imageSource;
     const { fork } = state;
-    if (fork?.name !== undefined) wire.forkedFrom = { sandbox: fork.name, snapshotId: fork.snapshot };
+    if (fork?.name !== undefined && fork.of !== resource.uid)
+      wire.forkedFrom = { sandbox: fork.name, snapshotId: fork.snapshot };
     const lastUsedAt = Math.max(state.lastUsedAt ?? 0, deps.here.activity.lastOf(resource.uid));
     if (lastUsedAt > 0) wire.lastUsedAt = toIso(lastUsedAt);
     const errors = errorsOf(resource);

@@ -64,9 +64,13 @@ export async function sandboxMachine(sandbox: Sandbox, deps: Deps, pull: ImageRe
     network: "outbound",
     ...(workspaceRuntime?.sandbox?.disableProcessLogging ? {} : { log: logTag(sandbox, "run") }),
     ...(snapshot === null ? {} : { snapshot }),
+    ...(snapshot !== null && isResumed(sandbox) ? { resumed: true } : {}),
   };
   return { spec: workload, image };
 }
+
+/** Once it has run, a sandbox that is created again has other variables or limits, which memory would not know. */
+const isResumed = ({ state }: Sandbox): boolean => state.fork?.memory === true && state.deployed === undefined;
 
 /** The storage of a volume is made when it is first attached. */
 export async function volumeMounts(owner: Resource, attachments: readonly Attachment[], deps: Deps): Promise<Mount[]> {

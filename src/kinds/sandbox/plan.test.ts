@@ -185,6 +185,30 @@ const TABLE: [string, Resource, SandboxObserved, string[]][] = [
   ],
   ["an unknown inside keeps it awake", sandbox(), observed({ lastRequestMs: NOW - 20_000, inside: null }), []],
   [
+    "one that sleeps in gVisor goes to disk when memory of the machine is short",
+    sandbox({ state: { ...frozen, pressedAt: NOW - 1 } }),
+    observed({ workload: workload("frozen", { grade: "vm-like" }) }),
+    ["hibernate"],
+  ],
+  [
+    "one that sleeps elsewhere, or could not be written since, stays where it is",
+    sandbox({ state: { ...frozen, pressedAt: NOW - 10, hibernateTriedAt: NOW - 1 } }),
+    observed({ workload: workload("frozen", { grade: "vm-like" }) }),
+    [],
+  ],
+  [
+    "one that is idle falls asleep early when memory of the machine is short",
+    sandbox({ state: { pressedAt: NOW - 1 } }),
+    observed({ lastRequestMs: NOW - 1000 }),
+    ["freeze"],
+  ],
+  [
+    "one that was used after it was chosen stays awake",
+    sandbox({ state: { pressedAt: NOW - 1000 } }),
+    observed({ lastRequestMs: NOW - 1 }),
+    [],
+  ],
+  [
     "one that slept for hibernateAfter goes to disk",
     sandbox({ spec: onDisk("5s"), state: frozen }),
     observed({ workload: workload("frozen") }),

@@ -110,6 +110,10 @@ export function planSandbox(sandbox: Sandbox, observed: SandboxObserved, nowMs: 
   const { upload, build } = sandbox.state;
   if (build) return observed.builds ? { steps: [], againMs: BUILD_LOOK_MS } : { steps: [{ do: "build" }] };
   if (upload) return upload.expiresAt > nowMs ? again(upload.expiresAt - nowMs) : { steps: [{ do: "late" }] };
+  if (sandbox.state.restoring && sandbox.status === "DEPLOYING") {
+    const create = { do: "create", why: `Restored from snapshot ${sandbox.state.fork?.snapshot}.` } as const;
+    return { steps: workload ? [{ do: "destroy" }, create] : [create] };
+  }
   // A failed sandbox stays failed until its spec changes.
   if (sandbox.status === "FAILED" && sandbox.observedGeneration === sandbox.generation) return again(expiresInMs);
   if (!workload)
@@ -147,14 +151,15 @@ function alive(
     if ((state.wantedAt ?? 0) > (state.idleSince ?? 0)) return { steps: [{ do: "thaw" }] };
     if (!isRecorded(sandbox, workload, observed.wanted))
       return { steps: [{ do: "record" }], ...again(expiresInMs, false) };
-    const sinksInMs = hibernatesInMs(sandbox, workload, nowMs);
+    const sinksInMs = sinksNow(sandbox, workload) ? 0 : hibernatesInMs(sandbox, workload, nowMs);
     if (sinksInMs === 0) return { steps: [{ do: "hibernate" }], ...again(expiresInMs, false) };
     return again(sinksInMs === undefined ? expiresInMs : restMs(sinksInMs, expiresInMs));
   }
   if (!drivesAreAsWanted(mountsOf(sandbox), workload)) return { steps: [{ do: "drives" }] };
   if (observed.freezes && isPaused(sandbox)) return { steps: [{ do: "freeze" }] };
   const sleepsInMs = quietSince(sandbox, observed.lastRequestMs) + observed.standbyAfterMs - nowMs;
-  if (sleepsInMs <= 0 && mayStandBy(observed)) return { steps: [{ do: "freeze" }] };
+  if ((sleepsInMs <= 0 || isPressed(sandbox, observed.lastRequestMs)) && mayStandBy(observed))
+    return { steps: [{ do: "freeze" }] };
   const steps: SandboxStep[] = isRecorded(sandbox, workload, observed.wanted) ? [] : [{ do: "record" }];
   if (!observed.freezes) return { steps, ...again(expiresInMs, false) };
   return { steps, againMs: restMs(sleepsInMs, expiresInMs) };
@@ -164,6 +169,16 @@ function alive(
 export function isPaused(sandbox: Sandbox): boolean {
   const { pausedAt = 0, wantedAt = 0, idleSince = 0 } = sandbox.state;
   return pausedAt > wantedAt && pausedAt > idleSince;
+}
+
+/** Whether the sandbox was chosen to give its memory back and was not used since; see `pressure.ts`. */
+export const isPressed = (sandbox: Sandbox, lastRequestMs: number): boolean =>
+  (sandbox.state.pressedAt ?? 0) > quietSince(sandbox, lastRequestMs);
+
+/** Whether the sleeping sandbox goes to disk before its time. An attempt that failed is not repeated at once. */
+function sinksNow({ state }: Sandbox, { grade, hibernated }: Pick<Observed, "grade" | "hibernated">): boolean {
+  const { pressedAt = 0, idleSince = 0, hibernateTriedAt = 0 } = state;
+  return grade === "vm-like" && !hibernated && pressedAt > Math.max(idleSince, hibernateTriedAt);
 }
 
 /** Time until the sandbox may fall asleep or expires. */

@@ -15,6 +15,7 @@ import {
   fingerprint,
   instanceOf,
   isPaused,
+  isPressed,
   planSandbox,
   quietSince,
   type SandboxObserved,
@@ -34,7 +35,7 @@ export const sandboxReconciler: Reconciler<SandboxObserved, SandboxStep, Sandbox
       freezes &&
       workload?.state === "running" &&
       openRequests === 0 &&
-      deps.clock.now() - quietSince(sandbox, lastRequestMs) >= standbyAfterMs;
+      (deps.clock.now() - quietSince(sandbox, lastRequestMs) >= standbyAfterMs || isPressed(sandbox, lastRequestMs));
     return {
       workload,
       openRequests,
@@ -76,7 +77,12 @@ const ACTS: Record<SandboxStep["do"], Act> = {
     const { deps, record } = context;
     const lastUsedAt = deps.activity.lastOf(sandbox.uid);
     const { pausedAt = 0 } = isPaused(sandbox) ? sandbox.state : {};
-    const message = pausedAt > 0 ? "Put to sleep at a client's wish" : "Asleep after a time without requests";
+    const message =
+      pausedAt > 0
+        ? "Put to sleep at a client's wish"
+        : isPressed(sandbox, lastUsedAt)
+          ? "Asleep early, because memory of the machine is short"
+          : "Asleep after a time without requests";
     const workload = await (await need(deps.driver, "freezing")).freeze(sandbox.uid);
     await record((current) => ({
       state: next(current, {
@@ -96,6 +102,8 @@ const ACTS: Record<SandboxStep["do"], Act> = {
   /** Memory that cannot be written stays where it is, and the attempt is repeated after the same time. */
   async hibernate(sandbox, context) {
     const { deps, record } = context;
+    const { pressedAt = 0, idleSince = 0 } = sandbox.state;
+    const why = pressedAt > idleSince ? ", because memory of the machine was short" : "";
     const failed = await need(deps.driver, "hibernation")
       .then((found) => found.hibernate(sandbox.uid))
       .then(
@@ -106,7 +114,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
       state: next(current, failed === null ? {} : { hibernateTriedAt: deps.clock.now() }),
       event:
         failed === null
-          ? { type: "hibernated", message: "Its memory lies on disk; the next request brings it back." }
+          ? { type: "hibernated", message: `Its memory lies on disk${why}; the next request brings it back.` }
           : { type: "standby", message: `Its memory stays in use: ${failed}` },
     }));
     if (deps.activity.openOf(sandbox.uid) > 0) await ACTS.thaw(sandbox, context, "");
@@ -221,6 +229,7 @@ async function running(
       deployed: wantedOf(sandbox, deps),
       idleSince: deps.clock.now(),
       resized: undefined,
+      restoring: undefined,
       isolation: workload.grade,
       unheld,
       trusts: workload.mounts.some(({ platform }) => platform),

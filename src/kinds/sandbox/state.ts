@@ -15,6 +15,8 @@ export type SandboxState = InstancesState<Endpoint> & {
   compute?: "RUNNING" | "STANDBY";
   /** When its memory could last not be written to disk. */
   hibernateTriedAt?: number;
+  /** When memory of the machine last ran short and the sandbox was chosen to give its own back; see `pressure.ts`. */
+  pressedAt?: number;
   /** When a client last asked for the sandbox to sleep at once. */
   pausedAt?: number;
   lastUsedAt?: number;
@@ -37,6 +39,8 @@ export type SandboxState = InstancesState<Endpoint> & {
   /** The image is built. */
   build?: SandboxBuild | undefined;
   fork?: ForkOrigin;
+  /** A client asked to bring the sandbox back to the snapshot in `fork`. */
+  restoring?: boolean | undefined;
   /** The limits that hold; they depend on more than the record. */
   bandwidth?: Bandwidth | undefined;
   /** Set while its node is away. */
@@ -74,4 +78,6 @@ export interface ForkOrigin {
   snapshot: string;
   /** The files belong to this image. A fork with another image starts without them. */
   image: string;
+  /** Its first start goes on from the memory of the snapshot; later ones begin with the files alone. */
+  memory?: true;
 }

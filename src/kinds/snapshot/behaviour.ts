@@ -13,6 +13,7 @@ import { type Behaviour, type Deps, implement, type Reconciler } from "../port.t
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
 import type { SnapshotState } from "./copy-rules.ts";
 import { type Snapshot, snapshot } from "./kind.ts";
+import { requireMemory } from "./memory.ts";
 import { snapshotDelete } from "./operations.ts";
 import { newSnapshotId, phaseOf, reasonOf } from "./phase.ts";
 
@@ -28,8 +29,10 @@ const MB = 2 ** 20;
 
 export const snapshotBehaviour: Behaviour<Snapshot> = {
   kind: snapshot,
-  async prepare(input, { deps }) {
+  async prepare(input, { deps, parents }) {
     await refuseWithout(deps.here.driver, "snapshots");
+    const source = parents.at(-1);
+    if (input.spec.memory && source) await requireMemory(ofKind(sandboxKind, source), deps.here.driver);
     input.metadata.name = newSnapshotId();
   },
   ready: { until: (resource) => phaseOf(resource) !== "pending", waitMs: TAKE_WAIT_MS },
@@ -46,9 +49,10 @@ export const snapshotBehaviour: Behaviour<Snapshot> = {
   reconciler: {
     observe: async () => null,
     plan: (resource) => ({ steps: phaseOf(resource) === "pending" && resource.deletedAt === null ? ["take"] : [] }),
-    async act(_step, { name, parent }, { deps, record }) {
+    async act(_step, { name, parent, spec }, { deps, record }) {
       const take = async (): Promise<SnapshotState> => {
-        const { sizeBytes } = await (await need(deps.driver, "snapshots")).take(parent, name);
+        const able = await need(deps.driver, spec.memory ? "memorySnapshots" : "snapshots");
+        const { sizeBytes } = await able.take(parent, name);
         return { phase: "ready", storedMb: Math.ceil(sizeBytes / MB) };
       };
       const taken = await take().catch((error: unknown): SnapshotState => {

@@ -10,9 +10,17 @@ export const snapshot = defineKind({
   ...copyRules,
   name: "snapshot",
   plural: "snapshots",
-  summary: "The files of a sandbox at one moment",
+  summary: "The files of a sandbox at one moment, and its memory where that is asked for",
   within: sandbox,
-  spec: z.object({ ...copyState, sandboxName: z.string().optional(), ...copyOrigin }),
+  spec: z.object({
+    ...copyState,
+    memory: z
+      .boolean()
+      .optional()
+      .describe("Also keep processes and memory, so that forks go on from this moment. Needs isolation vm-like."),
+    sandboxName: z.string().optional(),
+    ...copyOrigin,
+  }),
   readOnlySpec: ["status", "error", "sandboxName", "workspace", "createdBy"],
   scopeWord: "sandboxes",
   scopes: { create: "sandboxes:update" },

@@ -5,6 +5,7 @@ import type { Freezing } from "./freezing.ts";
 import type { Hibernation } from "./hibernation.ts";
 import type { HotMounts } from "./hot-mounts.ts";
 import type { Images } from "./images.ts";
+import type { MemorySnapshots } from "./memory-snapshots.ts";
 import type { Resizing } from "./resizing.ts";
 import type { Snapshots } from "./snapshots.ts";
 import type { Unpacking } from "./unpacking.ts";
@@ -17,6 +18,7 @@ export interface Capabilities {
   hotMounts: HotMounts;
   resizing: Resizing;
   snapshots: Snapshots;
+  memorySnapshots: MemorySnapshots;
   volumes: Volumes;
   volumeCopies: VolumeCopies;
   drives: Drives;
@@ -34,6 +36,7 @@ export const CAPABILITY_WORDS: Readonly<Record<CapabilityName, string>> = {
   hotMounts: "mounts into running workloads",
   resizing: "change of the limits of a running workload",
   snapshots: "snapshots",
+  memorySnapshots: "snapshots of memory: they need gVisor (install runsc) and sandboxes with isolation 'vm-like'",
   volumes: "volumes",
   volumeCopies: "copies of volumes",
   drives: "drives",

@@ -12,4 +12,6 @@ export interface Snapshot {
   image: string;
   sizeBytes: number;
   createdAt: string;
+  /** It holds processes and memory, too. */
+  memory?: true;
 }

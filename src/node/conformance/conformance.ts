@@ -18,6 +18,7 @@ import { hotMounts } from "./hot-mounts.ts";
 import { images } from "./images.ts";
 import { keptFiles } from "./kept-files.ts";
 import { lifecycle } from "./lifecycle.ts";
+import { memorySnapshots } from "./memory-snapshots.ts";
 import { neighbours } from "./neighbours.ts";
 import { resizing } from "./resizing.ts";
 import { snapshots } from "./snapshots.ts";
@@ -43,6 +44,7 @@ const PARTS: Readonly<Record<CapabilityName, Part>> = {
   hotMounts,
   resizing,
   snapshots,
+  memorySnapshots,
   volumes,
   volumeCopies,
   drives,

@@ -4,9 +4,10 @@
  * to be a socket, and connected to through the descriptor: what was checked is what is dialled.
  */
 
-import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { closeSync, constants, existsSync, fstatSync, openSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "../../contract/errors.ts";
 import { PORT_DOOR_LINE_BYTES_MAX, portDoorRequest, SANDBOX_FILES } from "../../contract/sandbox-wire.ts";
 import type { CallOptions, DialTarget, UnixEndpoint } from "./endpoint.ts";
@@ -26,7 +27,27 @@ export async function dialUnix(endpoint: UnixEndpoint, target: DialTarget, optio
 /** Not in `fs.constants`; the same number on x86_64 and aarch64. */
 const O_PATH = 0o10000000;
 
-function connectTo(endpoint: UnixEndpoint, name: string, { signal }: CallOptions): Promise<Socket> {
+/** In the folder of a workload while its memory is copied: its daemon has no socket then, which is over in a moment. */
+export const COPYING_FILE = "copying";
+const AWAY_MS_MAX = 5_000;
+const AWAY_LOOK_MS = 5;
+
+async function connectTo(endpoint: UnixEndpoint, name: string, options: CallOptions): Promise<Socket> {
+  const deadline = Date.now() + AWAY_MS_MAX;
+  for (let wasAway = false; ; ) {
+    try {
+      return await connectOnce(endpoint, name, options);
+    } catch (error) {
+      const isAway = existsSync(`${endpoint.dir}/../${COPYING_FILE}`);
+      // Its end may fall between the attempt and the look, so an attempt follows it.
+      if (!(isAway || wasAway) || Date.now() > deadline || options.signal?.aborted) throw error;
+      wasAway = isAway;
+    }
+    await delay(AWAY_LOOK_MS);
+  }
+}
+
+async function connectOnce(endpoint: UnixEndpoint, name: string, { signal }: CallOptions): Promise<Socket> {
   signal?.throwIfAborted();
   let fd: number;
   try {

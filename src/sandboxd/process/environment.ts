@@ -17,7 +17,7 @@ const UNCLAIMED: SandboxClaim = {};
 const ROOT_HOME = "/root";
 
 export class Environment {
-  readonly #config: SandboxdConfig;
+  #config: SandboxdConfig;
   readonly #own: Record<string, string>;
   #claimed: SandboxClaim | null = null;
   #metadata: Record<string, string> = {};
@@ -29,6 +29,13 @@ export class Environment {
     for (const [name, value] of Object.entries(processEnv)) {
       if (value !== undefined && !OWN_VARIABLE.test(name)) this.#own[name] = value;
     }
+  }
+
+  /** For a copy that goes on from the memory of another workload; see `system/copied.ts`. */
+  replace(config: SandboxdConfig): void {
+    this.#config = config;
+    this.#claimed = null;
+    this.#merged = null;
   }
 
   /** False while a prepared sandbox waits for its owner. */

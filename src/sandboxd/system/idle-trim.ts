@@ -19,6 +19,11 @@ export class IdleTrim {
     this.#shrink = shrink;
   }
 
+  /** Pieces of work that have begun and not ended. */
+  get busy(): number {
+    return this.#busy;
+  }
+
   /** Marks the begin of work; call the returned function at its end. */
   begin(): () => void {
     this.#busy += 1;

@@ -26,20 +26,26 @@ export function answerSleep({ daemon, res }: Call): void {
   const { portConnections, doorConnections, terminalClients } = daemon.activity();
   if (!daemon.sleep) throw new ApiError(409, "This workload cannot sleep on disk.");
   if (portConnections + doorConnections + terminalClients > 0) throw new ApiError(409, "A connection is open.");
+  if (daemon.trim.busy > 0) throw new ApiError(409, "A request is open.");
   const { sleep } = daemon;
   res.once("close", () => void sleep());
   res.setHeader("connection", "close");
   sendJson(res, 200, {});
 }
 
+interface Sleep {
+  doors: readonly Door[];
+  asleepFile: string;
+  /** Called before the doors open. */
+  wake(): void;
+  open(door: Door): Promise<void>;
+}
+
 /** Resolves when the doors are open again. */
-export async function sleepBehind(
-  doors: readonly Door[],
-  asleepFile: string,
-  open: (door: Door) => Promise<void>,
-): Promise<void> {
+export async function sleepBehind({ doors, asleepFile, wake, open }: Sleep): Promise<void> {
   await Promise.all(doors.map(shut));
   while (existsSync(asleepFile)) await pause(LOOK_MS);
+  wake();
   await Promise.all(doors.map(open));
 }
 

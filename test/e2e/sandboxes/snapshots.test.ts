@@ -38,6 +38,22 @@ describe("snapshots and forks on this machine", { skip: machineSkip }, () => {
     );
   });
 
+  test("a sandbox is brought back to its snapshot, and to no other", async () => {
+    await create("back", { runtime: { memory: 512 } });
+    await exec("back", "echo first > /root/note");
+    const { body: taken } = await call("POST", "/sandboxes/back/snapshots", {});
+    await exec("back", "echo second > /root/note; echo new > /root/new");
+    const path = `/sandboxes/back/snapshots/${taken.id}/restore`;
+    const restored = await call("POST", path, {});
+    assert.deepEqual([restored.status, restored.body], [200, { name: "back", snapshotId: taken.id }]);
+    assert.equal((await exec("back", "cat /root/note; ls /root/new 2>/dev/null; true")).body.stdout, "first\n");
+    const { body } = await call("GET", "/sandboxes/back");
+    assert.deepEqual([body.status, body.forkedFrom], ["DEPLOYED", undefined]);
+    assert.equal((await call("POST", path, { withMemory: true })).status, 422);
+    assert.equal((await call("POST", `/sandboxes/back/snapshots/${snapshotId}/restore`, {})).status, 404);
+    await call("DELETE", "/sandboxes/back");
+  });
+
   test("a fork has the files as they are now, and goes its own way", async () => {
     const fork = await call("POST", "/sandboxes/base/fork", { target_name: "now", type: "sandbox" });
     assert.equal(fork.status, 200, JSON.stringify(fork.body));

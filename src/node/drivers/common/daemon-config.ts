@@ -50,10 +50,12 @@ export interface Daemon {
   /** The workload waits in a pool, and its owner's environment comes later in the claim file. */
   pooled: boolean;
   readyFd?: number | undefined;
+  /** See `SandboxdConfig.generation`. */
+  generation?: string | undefined;
 }
 
 export function daemonConfig(daemon: Daemon): SandboxdConfig {
-  const { network, env, workDir, user, exec, imageArgv, ownNames, pooled, readyFd } = daemon;
+  const { network, env, workDir, user, exec, imageArgv, ownNames, pooled, readyFd, generation } = daemon;
   const doors = [{ listen: `127.0.0.1:${PLATFORM_DOOR_PORT}`, socket: `${HOST_DIR}/${SANDBOX_FILES.platform}` }];
   if (network === "outbound") {
     doors.push({ listen: `127.0.0.1:${EGRESS_DOOR_PORT}`, socket: `${HOST_DIR}/${EGRESS_SOCKET}` });
@@ -87,6 +89,8 @@ export function daemonConfig(daemon: Daemon): SandboxdConfig {
     awakeFifo: AWAKE_FIFO,
     upgradeFile: `${BIN_DIR}/sandboxd`,
     asleepFile: `${HOST_DIR}/${SANDBOX_FILES.asleep}`,
+    ...(generation === undefined ? {} : { generation }),
+    generationFile: `${SANDBOX_RUN_DIR}/${SANDBOX_FILES.generation}`,
     processesMax: commandsMax(daemon.pids ?? PIDS_DEFAULT),
     ...(command ? { exec: command } : { processLogs: output }),
   };

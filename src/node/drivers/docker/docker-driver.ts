@@ -119,7 +119,10 @@ async function baseOf(options: DockerDriverOptions, client: DockerClient, owner:
 }
 
 /** Absent: hot mounts, because the engine mounts nothing into a container that runs, and building. */
-type DockerCapabilities = Omit<Capabilities, "hibernation" | "hotMounts" | "building" | "volumeCopies">;
+type DockerCapabilities = Omit<
+  Capabilities,
+  "hibernation" | "memorySnapshots" | "hotMounts" | "building" | "volumeCopies"
+>;
 
 export class DockerDriver implements Driver {
   readonly name = "docker";

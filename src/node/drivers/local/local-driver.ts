@@ -246,6 +246,7 @@ export class LocalDriver implements Driver {
       hotMounts: new LocalHotMounts(this.#fleet, this.#serial, this.#storage),
       resizing: new LocalResizing(this.#fleet, this.#serial, machine),
       snapshots: this.#snapshots,
+      memorySnapshots: { take: (uid, id) => this.#snapshots.takeWithMemory(uid, id) },
       volumes: this.#storage.volumes,
       volumeCopies: this.#volumeCopies,
       drives: this.#storage.drives,
@@ -268,6 +269,7 @@ export class LocalDriver implements Driver {
     const lacks: Partial<Record<CapabilityName, boolean>> = {
       hotMounts: onlyGuests,
       hibernation: machine.runsc === null,
+      memorySnapshots: machine.runsc === null,
       // Without control groups the limits are those of each process, fixed at its start.
       resizing: !machine.cgroups.limits.includes("memory") || !machine.cgroups.limits.includes("cpu"),
     };
@@ -333,7 +335,8 @@ export class LocalDriver implements Driver {
       const isNew = this.#fleet.find(spec.uid) === undefined;
       const parts = isNew && spec.snapshot !== undefined ? this.#snapshots.partsOf(spec.snapshot) : image.parts;
       const workDir = spec.workDir ?? image.workDir;
-      const order = { spec, image, parts, mounts: hostMounts, env, workDir };
+      const memory = isNew && spec.resumed ? { memory: this.#snapshots.memoryOf(spec.snapshot ?? "") } : {};
+      const order = { spec, image, parts, mounts: hostMounts, env, workDir, ...memory };
       return (await this.#fleet.start(order, grade, signal)).observe({ untouched: true });
     } finally {
       await release();

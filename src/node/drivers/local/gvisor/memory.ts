@@ -14,6 +14,7 @@ import { PlatformError } from "../../../../contract/errors.ts";
 import { CONTROL, SANDBOX_FILES, SANDBOX_RUN_DIR } from "../../../../contract/sandbox-wire.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Endpoint } from "../../../dial/endpoint.ts";
+import { COPYING_FILE } from "../../../dial/unix.ts";
 import { callControl } from "../../common/control.ts";
 import { memoryDir, WHOLE } from "./bundle.ts";
 import { runscArguments } from "./runsc.ts";
@@ -25,35 +26,96 @@ const UNFINISHED = "new";
 /** Time for the daemon to close its sockets, or to open them again; usually milliseconds. */
 const DAEMON_WAIT_MS = 30_000;
 const LOOK_MS = 10;
+/** Time for connections to the platform to end that the daemon has closed. */
+const DOOR_WAIT_MS = 1_000;
+/** How long a snapshot waits for a moment in which no request to the workload is open. */
+const QUIET_WAIT_MS = 5_000;
 const OWN_SOCKETS = [SANDBOX_FILES.api, SANDBOX_FILES.ports, SANDBOX_FILES.control] as readonly string[];
 
-interface Sleeper {
+export interface Sleeper {
   id: string;
   /** The first process of the workload. */
   pid: number;
   dir: string;
   /** Every process of the workload on the machine: gVisor's parts have network namespaces of their own. */
   processes(): number[];
+  isAlive(): boolean;
 }
 
 /** When it resolves, the workload ends and its memory is on disk. When it rejects before that, the workload goes on. */
 export async function writeMemory(sleeper: Sleeper): Promise<void> {
-  const { dir, pid, id } = sleeper;
-  writeFileSync(asleepFile(dir), "");
+  const { dir } = sleeper;
   try {
-    await callControl(endpointOf(dir), CONTROL.sleep, {}).catch((cause) => {
-      throw new PlatformError("conflict", "Something is connected to the workload.", { cause });
-    });
-    await socketsClosed(sleeper);
-    const target = join(memoryDir(dir), UNFINISHED);
-    rmSync(target, { recursive: true, force: true });
-    mkdirSync(target, { mode: 0o700 });
-    const [, ...words] = runscArguments("none", ["checkpoint", `--image-path=${STAGE.memory}/${UNFINISHED}`, id]);
-    await run("nsenter", ["-t", String(pid), "-m", "-p", "-n", "--", STAGE.runsc, ...words]);
-    renameSync(target, join(memoryDir(dir), WHOLE));
+    await closeSockets(sleeper);
+    renameSync(await checkpoint(sleeper, []), join(memoryDir(dir), WHOLE));
   } catch (error) {
-    rmSync(asleepFile(dir), { force: true });
+    mayWake(dir);
     throw error instanceof PlatformError ? error : notWritten(error);
+  }
+}
+
+/**
+ * Writes the memory of a workload that goes on, and answers with its folder. `meanwhile` runs while nothing inside does,
+ * so that what it copies belongs to the memory. Not compressed: the workload stands still for half the time.
+ */
+export async function copyMemory(sleeper: Sleeper, meanwhile: () => Promise<void>): Promise<string> {
+  const { dir, id, isAlive } = sleeper;
+  const marker = join(dir, COPYING_FILE);
+  writeFileSync(marker, "");
+  try {
+    await closeSockets(sleeper, QUIET_WAIT_MS);
+    await runsc(sleeper, ["pause", id]);
+    try {
+      const written = await checkpoint(sleeper, ["--leave-running", "--compression=none"]);
+      await meanwhile();
+      return written;
+    } finally {
+      mayWake(dir);
+      await runsc(sleeper, ["resume", id]);
+    }
+  } catch (error) {
+    throw error instanceof PlatformError ? error : notWritten(error);
+  } finally {
+    mayWake(dir);
+    await daemonAnswers(dir, isAlive).finally(() => rmSync(marker, { force: true }));
+  }
+}
+
+/** Lets a workload go on that a server was copying when it was killed. */
+export async function endCopy(sleeper: Sleeper): Promise<void> {
+  const marker = join(sleeper.dir, COPYING_FILE);
+  if (!existsSync(marker)) return;
+  mayWake(sleeper.dir);
+  await runsc(sleeper, ["resume", sleeper.id]).catch(() => {}); // it was not paused yet, or not any more
+  rmSync(marker, { force: true });
+}
+
+/** The folder that holds the memory. */
+async function checkpoint(sleeper: Sleeper, options: string[]): Promise<string> {
+  const target = join(memoryDir(sleeper.dir), UNFINISHED);
+  rmSync(target, { recursive: true, force: true });
+  mkdirSync(target, { mode: 0o700 });
+  await runsc(sleeper, ["checkpoint", ...options, `--image-path=${STAGE.memory}/${UNFINISHED}`, sleeper.id]);
+  return target;
+}
+
+async function runsc({ pid }: Sleeper, command: string[]): Promise<void> {
+  const [, ...words] = runscArguments("none", command);
+  await run("nsenter", ["-t", String(pid), "-m", "-p", "-n", "--", STAGE.runsc, ...words]);
+}
+
+/** Resolves when nothing inside is connected to the machine; tries again for `waitMs` while something is. */
+async function closeSockets(sleeper: Sleeper, waitMs = 0): Promise<void> {
+  const { dir } = sleeper;
+  writeFileSync(asleepFile(dir), "");
+  for (const deadline = Date.now() + waitMs; ; await delay(LOOK_MS)) {
+    const refusal = await callControl(endpointOf(dir), CONTROL.sleep, {}).then(
+      () => null,
+      (cause: unknown) => cause,
+    );
+    if (refusal === null) return socketsClosed(sleeper);
+    if (Date.now() >= deadline)
+      throw new PlatformError("conflict", "Something is connected to the workload.", { cause: refusal });
   }
 }
 
@@ -89,10 +151,17 @@ async function socketsClosed({ dir, processes }: Sleeper): Promise<void> {
     await delay(LOOK_MS);
   }
   const own = OWN_SOCKETS.map((name) => `${SANDBOX_RUN_DIR}/${name}`);
-  const [held] = processes()
-    .flatMap(boundSockets)
-    .filter((path) => !own.includes(path));
-  if (held !== undefined) throw heldSocket(held);
+  const doors = `${dir}/host/`;
+  for (const last = Date.now() + DOOR_WAIT_MS; ; await delay(LOOK_MS)) {
+    const others = processes()
+      .flatMap(boundSockets)
+      .filter((path) => !own.includes(path));
+    const held = others.find((path) => !path.startsWith(doors));
+    if (held !== undefined) throw heldSocket(held);
+    if (others.length === 0) return;
+    // The machine's end of a connection through a door closes a moment after the daemon's.
+    if (Date.now() > last) throw new PlatformError("conflict", "The workload is connected to the platform.");
+  }
 }
 
 /** Paths of the sockets in the network namespace of a process, without those of runsc itself. */

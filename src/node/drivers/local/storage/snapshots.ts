@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Snapshot } from "../../../capabilities/snapshots.ts";
+import { forgetCopy } from "../gvisor/copy.ts";
 import type { RootPart } from "../workload/launch-program.ts";
 import { CommandFailed } from "./confined-command.ts";
 import { COPY_SOURCE, COPY_TARGET, type CopyTree } from "./tree-copy.ts";
@@ -20,11 +21,16 @@ export interface SnapshotRecord extends Snapshot {
 
 const FILE = "snapshot.json";
 
+/** Adds to the folder of a snapshot what belongs to it beside the files, and copies the files in between. */
+export type KeepMore = (snapshot: string, copyFiles: () => Promise<void>) => Promise<number>;
+
+/** `more`: absent for a snapshot of files alone. */
 export async function takeSnapshot(
   dir: string,
   id: string,
   workload: { dir: string; image: string; imageDigest: string; parts: RootPart[] },
   copy: CopyTree,
+  more?: KeepMore,
 ): Promise<SnapshotRecord> {
   const temp = join(dir, `.${id}`);
   const target = join(dir, id);
@@ -33,16 +39,30 @@ export async function takeSnapshot(
   await removeTree(temp);
   mkdirSync(temp, { recursive: true });
   try {
-    for (const index of workload.parts.keys()) {
-      part = index;
-      sizeBytes += await copy(join(workload.dir, "fs", String(index), "upper"), join(temp, String(index)));
-    }
+    const copyFiles = async (): Promise<void> => {
+      const copyPart = async (index: number): Promise<number> => {
+        const upper = join(workload.dir, "fs", String(index), "upper");
+        return copy(upper, join(temp, String(index))).catch((error: unknown) => {
+          part = index;
+          throw error;
+        });
+      };
+      // At once: the workload stands still meanwhile.
+      const ended = await Promise.allSettled([...workload.parts.keys()].map(copyPart));
+      for (const each of ended) {
+        if (each.status === "rejected") throw each.reason;
+        sizeBytes += each.value;
+      }
+    };
+    if (more) sizeBytes += await more(temp, copyFiles);
+    else await copyFiles();
     const record: SnapshotRecord = {
       id,
       image: workload.image,
       imageDigest: workload.imageDigest,
       sizeBytes,
       createdAt: new Date().toISOString(),
+      ...(more ? { memory: true } : {}),
       parts: workload.parts.map(({ at, lowers }, index) => ({ at, lowers: [join(target, String(index)), ...lowers] })),
     };
     await writeFile(join(temp, FILE), JSON.stringify(record));
@@ -50,6 +70,7 @@ export async function takeSnapshot(
     return record;
   } catch (error) {
     await removeTree(temp);
+    if (error instanceof PlatformError) throw error;
     // Not retried: the workload is frozen meanwhile, and a retry would fail for the same reason.
     const message = `The files could not be copied${reasonIn(error, workload.parts[part]?.at ?? "")}.`;
     throw new PlatformError("unprocessable", message, { cause: new Error(String(error).slice(0, REASON_MAX)) });
@@ -79,7 +100,10 @@ export function listSnapshots(dir: string): SnapshotRecord[] {
 }
 
 /** Forgets a snapshot. Its files stay while a workload or snapshot uses them; see `sweepSnapshots`. */
-export const forgetSnapshot = (dir: string, id: string): void => rmSync(join(dir, id, FILE), { force: true });
+export function forgetSnapshot(dir: string, id: string): void {
+  rmSync(join(dir, id, FILE), { force: true });
+  forgetCopy(join(dir, id));
+}
 
 /** Removes the files of forgotten snapshots that neither a workload nor another snapshot uses. */
 export async function sweepSnapshots(dir: string, partsInUse: RootPart[]): Promise<void> {

@@ -17,7 +17,10 @@ export async function adopt(context: WorkloadContext, dir: string, cgroups: Cgro
     const workload = new Workload(context, folder, record ?? remains(id, cgroups));
     if (record?.phase === "ready" && record.uid !== null) {
       await workload.endIfKilled();
-      if (workload.alive && !record.hibernated) await workload.open();
+      if (workload.alive && !record.hibernated) {
+        await workload.open();
+        await workload.endCopy();
+      }
       kept.push(workload);
       continue;
     }

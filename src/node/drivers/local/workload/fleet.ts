@@ -2,7 +2,7 @@
  * All workloads of this machine, including prepared ones, and the steps by which each is created: draft (a folder,
  * control groups, a range of ids), launch (processes), claim (the owner's name, limits, environment).
  */
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ import type { LiveRoot } from "../storage/root-disks.ts";
 import { Tasks } from "../tasks/tasks.ts";
 import { adopt } from "./adopt.ts";
 import { onBase } from "./base-below.ts";
-import { type Launch, launch, relaunch } from "./launch.ts";
+import { type Launch, launch, launchCopy, relaunch } from "./launch.ts";
 import { launchPlain, plainHome } from "./launch-plain.ts";
 import type { HostMount, RootPart } from "./launch-program.ts";
 import type { Order } from "./order.ts";
@@ -136,7 +136,7 @@ export class Fleet {
   }
 
   async start(order: Order, grade: Grade, signal?: AbortSignal): Promise<Workload> {
-    const { spec, image, parts, mounts, env, workDir } = order;
+    const { spec, image, parts, mounts, env, workDir, memory } = order;
     const usual = grade === this.#options.context.machine.grade;
     // Only the daemon can run a command as another user than root.
     if (this.#tasks && usual && spec.exec?.alone && !env.BL_SANDBOX_USER_ENABLED && !image.user) {
@@ -163,7 +163,9 @@ export class Fleet {
         record.command = spec.exec !== undefined;
         const exec = spec.exec ? { exec: spec.exec } : {};
         const ownNames = spec.loopbackNames === true && natFor(this.#options.context, record) === null;
-        await this.#launch(workload, { dir, record, image, mounts, env, workDir, ...exec, ownNames }, signal);
+        const launching = { dir, record, image, mounts, env, workDir, ...exec, ownNames };
+        if (memory !== undefined) await this.#launchCopy(workload, launching, memory);
+        else await this.#launch(workload, launching, signal);
       }
       const plain = record.grade === "none" ? { env: { ...env, HOME: plainHome(dir) }, workDir: plainHome(dir) } : {};
       const daemon = pooled ? { env, workDir, ...plain } : null;
@@ -319,6 +321,18 @@ export class Fleet {
       ...{ idBase: idBaseOf(machine, slot), cgroup: createCgroup(machine.cgroups, record.id) },
     } satisfies Partial<WorkloadRecord>);
     return workload;
+  }
+
+  /** A copy has the memory of another workload, and a generation that tells its programs so. */
+  async #launchCopy(workload: Workload, launching: Launch, snapshot: string): Promise<void> {
+    const { machine, disks } = this.#options.context;
+    if (workload.record.grade !== "vm-like")
+      throw new PlatformError("unprocessable", "A workload that goes on from memory needs isolation 'vm-like'.");
+    const copy = { ...launching, disks, generation: randomUUID() };
+    await this.#gate.run(() => launchCopy(machine, copy, snapshot, () => workload.open()));
+    await daemonAnswers(workload.dir, () => workload.alive);
+    await forgetMemory(workload.dir);
+    disks?.watch();
   }
 
   #launch(workload: Workload, launching: Launch, signal?: AbortSignal): Promise<void> {

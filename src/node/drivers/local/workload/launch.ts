@@ -7,6 +7,7 @@ import { type Exec, PIDS_DEFAULT } from "../../../workload.ts";
 import { BIN_DIR, daemonConfig, HOST_DIR, INIT_ARGV, INIT_ENV, noteEnd } from "../../common/daemon-config.ts";
 import type { Program } from "../calls/program.ts";
 import { failureOf, READY_FD, type Report } from "../calls/spawner.ts";
+import { layOutCopy } from "../gvisor/copy.ts";
 import { mayWake } from "../gvisor/memory.ts";
 import { stepsOf } from "../gvisor/steps.ts";
 import type { Vm } from "../gvisor/vm-program.ts";
@@ -28,6 +29,8 @@ export interface Launch {
   workDir: string;
   exec?: Exec;
   disks?: RootDisks | null;
+  /** See `SandboxdConfig.generation`. */
+  generation?: string;
   /** The workload has no name server, so the daemon answers for names below localhost. */
   ownNames?: boolean;
 }
@@ -52,6 +55,21 @@ export async function launch(
   writeConfig(launching, configOf(launching));
   noteEnd(dir, launching.exec);
   await start(machine, launching, "run", isReady, signal);
+}
+
+/** Starts a new workload from the memory of another one; resolves when its processes are there. */
+export async function launchCopy(
+  machine: Machine,
+  launching: Launch,
+  snapshot: string,
+  openDoors: () => Promise<void>,
+): Promise<void> {
+  const { dir, record } = launching;
+  await layOutCopy(snapshot, dir);
+  makeWorkloadDirs(dir, record.disk ? 0 : record.parts.length);
+  saveRecord(dir, record);
+  writeConfig(launching, configOf(launching));
+  await relaunch(machine, launching, openDoors);
 }
 
 /** Starts a workload from its memory on disk; resolves when its processes are there. */
@@ -151,7 +169,7 @@ function vmOf({ runsc }: Machine, { grade, id }: WorkloadRecord, mode: Vm["mode"
 }
 
 /** The daemon's configuration: root inside can become another user only where ids are mapped. */
-const configOf = ({ record, image, env, workDir, exec, ownNames }: Launch): SandboxdConfig =>
+const configOf = ({ record, image, env, workDir, exec, ownNames, generation }: Launch): SandboxdConfig =>
   daemonConfig({
     network: record.network,
     pids: record.limits.pids,
@@ -163,6 +181,7 @@ const configOf = ({ record, image, env, workDir, exec, ownNames }: Launch): Sand
     ownNames: ownNames ?? false,
     pooled: record.pooled,
     readyFd: READY_FD,
+    generation,
   });
 
 interface Starting {

@@ -11,4 +11,6 @@ export interface Order {
   mounts: HostMount[];
   env: Record<string, string>;
   workDir: string;
+  /** Folder of the snapshot whose memory the workload goes on from. */
+  memory?: string;
 }

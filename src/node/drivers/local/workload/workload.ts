@@ -22,7 +22,7 @@ import { EGRESS_SOCKET, saveDrives, setEnd } from "../../common/daemon-config.ts
 import { openDoor } from "../../common/doors.ts";
 import { readOutputFile } from "../../common/output-file.ts";
 import { groupLimits } from "../gvisor/guest-limits.ts";
-import { forgetMemory, writeMemory } from "../gvisor/memory.ts";
+import { copyMemory, endCopy, forgetMemory, type Sleeper, writeMemory } from "../gvisor/memory.ts";
 import {
   cgroupStats,
   freezeCgroup,
@@ -175,6 +175,11 @@ export class Workload {
     if (!this.alive || !this.#frozen() || !isKilled(this.record.pid)) return;
     await freezeCgroup(this.record.cgroup, false);
     await this.#gone();
+  }
+
+  /** See `endCopy` of gVisor; part of adopting it. */
+  async endCopy(): Promise<void> {
+    if (this.record.grade === "vm-like") await endCopy(this.#sleeper);
   }
 
   closeDoors(): void {
@@ -377,8 +382,7 @@ export class Workload {
     const wasFrozen = this.#frozen();
     if (wasFrozen) await this.setFrozen(false);
     try {
-      const processes = (): number[] => processesIn(record.cgroup);
-      await writeMemory({ id: record.id, pid: record.pid, dir, processes });
+      await writeMemory(this.#sleeper);
     } catch (error) {
       if (wasFrozen && this.alive) await this.setFrozen(true);
       throw error;
@@ -390,6 +394,24 @@ export class Workload {
     delete record.disk?.device;
     saveRecord(dir, record);
     return this.observe();
+  }
+
+  get #sleeper(): Sleeper {
+    const { dir, record } = this;
+    const processes = (): number[] => processesIn(record.cgroup);
+    return { id: record.id, pid: record.pid, dir, processes, isAlive: () => this.alive };
+  }
+
+  /** Writes its memory to a folder, and goes on; see `copyMemory` of gVisor. */
+  async copyMemory(meanwhile: () => Promise<void>): Promise<string> {
+    this.#mustLive();
+    const wasFrozen = this.#frozen();
+    if (wasFrozen) await this.setFrozen(false);
+    try {
+      return await copyMemory(this.#sleeper, meanwhile);
+    } finally {
+      if (wasFrozen && this.alive) await this.setFrozen(true);
+    }
   }
 
   #setMounts(mounts: Mount[]): void {
