@@ -86,6 +86,8 @@ export async function startTestPlatform({
     // Tests run on machines with little room, too; those about a full disk say how much they want.
     "disk-free-min": "0",
     "disk-reserve": "0",
+    // No sandbox of a test sleeps early because the machine is short of memory; those about that say so.
+    "memory-free-min": "0",
     // Sandboxes that nobody asked for cost each suite a second; those about the pool say how many they want.
     "pool-size": "0",
     // Edge processes cost each suite some seconds; those about them say how many they want.

@@ -633,7 +633,7 @@ export const KINDS: readonly KindFacts[] = [
   {
     "name": "snapshot",
     "plural": "snapshots",
-    "summary": "The files of a sandbox at one moment",
+    "summary": "The files of a sandbox at one moment, and its memory where that is asked for",
     "path": "/sandboxes/{sandboxName}/snapshots",
     "param": "snapshotId",
     "within": "sandbox",

@@ -14,6 +14,8 @@ import { createModelPriceBook, type ModelPriceBook, parsePriceTable } from "../m
 /** Task slots per CPU core: tasks wait for I/O most of the time. */
 const SLOTS_PER_CORE = 4;
 const JOB_MEMORY_SHARE = 0.75;
+/** Share of the memory that is kept available where the operator names no figure. */
+const MEMORY_FREE_SHARE = 1 / 20;
 /** Words of policies for kinds of processor. */
 const PROCESSORS: Record<string, string> = { x64: "x86", arm64: "arm" };
 
@@ -32,6 +34,7 @@ export const settingsOf = (config: Config, version: string): Omit<Settings, "nod
   domain: config.domain ?? null,
   version,
   standbyAfterMs: config.standby_after * SECOND_MS,
+  memoryFreeMinBytes: (config.memory_free_min ?? (machineMemory() / 2 ** 20) * MEMORY_FREE_SHARE) * 2 ** 20,
   idleAfterMs: config.idle_after * SECOND_MS,
   egressPool: config.egress_pool,
   vpcNetworks: config.vpc_networks.map((text) => parseOperatorNetwork(text, "vpc_networks")),

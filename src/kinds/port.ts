@@ -66,6 +66,8 @@ export interface Settings {
   domain: string | null;
   version: string;
   standbyAfterMs: number;
+  /** Bytes of the machine's memory to keep available by putting sandboxes to sleep; 0 = nothing is done for it. */
+  memoryFreeMinBytes: number;
   /** Idle timeout: a copy of an agent, function or application is stopped after this long without a request. */
   idleAfterMs: number;
   egressPool: readonly string[];

@@ -7,6 +7,7 @@ import type { KindTask } from "../kind-task.ts";
 import type { Deps } from "../port.ts";
 import { volume } from "../volume/kind.ts";
 import { sandbox } from "./kind.ts";
+import { pressureTask } from "./pressure.ts";
 import { stateOf } from "./recorded.ts";
 
 const PURGE_MS = 15 * SECOND_MS;
@@ -32,6 +33,7 @@ export const sandboxTasks = (deps: Deps): KindTask[] => [
     everyMs: LAST_USED_MS,
     run: (signal) => keepLastUsed(deps, signal),
   },
+  pressureTask(deps),
 ];
 
 /** Deletes records of terminated sandboxes after their retention time. */

@@ -1,4 +1,4 @@
-/** Settings of a server among those of one PostgreSQL. */
+/** Settings of a server as a machine, and among those of one PostgreSQL. */
 import { z } from "zod";
 
 export const nodeSettings = {
@@ -17,5 +17,11 @@ export const nodeSettings = {
     schema: z.coerce.number().int().min(1).max(100).default(90),
     about:
       "Percent of a server's memory in use from which new workloads go to another server of one PostgreSQL; 100 = never.",
+  },
+  memory_free_min: {
+    env: "BERTH_MEMORY_FREE_MIN",
+    schema: z.coerce.number().int().min(0).optional(),
+    about:
+      "MB of the machine's memory to keep available: below, sandboxes that are not in use sleep early, and those in gVisor on disk. 0 = off; absent = a twentieth of the memory.",
   },
 } as const;

@@ -2179,6 +2179,18 @@ class AsyncApi:
         """Delete a snapshot. `DELETE /v0/sandboxes/{sandboxName}/snapshots/{snapshotId}`"""
         await self._caller.call("DELETE", f'/sandboxes/{segment("sandboxName", sandbox_name)}/snapshots/{segment("snapshotId", snapshot_id)}', timeout=timeout)
 
+    async def snapshot_restore(
+        self,
+        sandbox_name: str,
+        snapshot_id: str,
+        body: types.SnapshotRestoreBody,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.SnapshotRestoreResult:
+        """Bring a sandbox back to a snapshot of it; what it has done since is gone. `POST /v0/sandboxes/{sandboxName}/snapshots/{snapshotId}/restore`"""
+        return cast("types.SnapshotRestoreResult", await self._caller.call("POST", f'/sandboxes/{segment("sandboxName", sandbox_name)}/snapshots/{segment("snapshotId", snapshot_id)}/restore', body=body, timeout=timeout, idempotency_key=idempotency_key))
+
     async def sandbox_fork(
         self,
         sandbox_name: str,
@@ -2187,7 +2199,7 @@ class AsyncApi:
         timeout: Optional[float] = None,
         idempotency_key: Optional[str] = None,
     ) -> types.SandboxForkResult:
-        """Make a new sandbox with the files of this one, as they are now or in a snapshot. `POST /v0/sandboxes/{sandboxName}/fork`"""
+        """Make a new sandbox, or many, with the files of this one, as they are now or in a snapshot. `POST /v0/sandboxes/{sandboxName}/fork`"""
         return cast("types.SandboxForkResult", await self._caller.call("POST", f'/sandboxes/{segment("sandboxName", sandbox_name)}/fork', body=body, timeout=timeout, idempotency_key=idempotency_key))
 
     async def template_list(self, *, timeout: Optional[float] = None) -> List[types.TemplateRecord]:

@@ -2180,6 +2180,18 @@ class Api:
         """Delete a snapshot. `DELETE /v0/sandboxes/{sandboxName}/snapshots/{snapshotId}`"""
         self._caller.call("DELETE", f'/sandboxes/{segment("sandboxName", sandbox_name)}/snapshots/{segment("snapshotId", snapshot_id)}', timeout=timeout)
 
+    def snapshot_restore(
+        self,
+        sandbox_name: str,
+        snapshot_id: str,
+        body: types.SnapshotRestoreBody,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.SnapshotRestoreResult:
+        """Bring a sandbox back to a snapshot of it; what it has done since is gone. `POST /v0/sandboxes/{sandboxName}/snapshots/{snapshotId}/restore`"""
+        return cast("types.SnapshotRestoreResult", self._caller.call("POST", f'/sandboxes/{segment("sandboxName", sandbox_name)}/snapshots/{segment("snapshotId", snapshot_id)}/restore', body=body, timeout=timeout, idempotency_key=idempotency_key))
+
     def sandbox_fork(
         self,
         sandbox_name: str,
@@ -2188,7 +2200,7 @@ class Api:
         timeout: Optional[float] = None,
         idempotency_key: Optional[str] = None,
     ) -> types.SandboxForkResult:
-        """Make a new sandbox with the files of this one, as they are now or in a snapshot. `POST /v0/sandboxes/{sandboxName}/fork`"""
+        """Make a new sandbox, or many, with the files of this one, as they are now or in a snapshot. `POST /v0/sandboxes/{sandboxName}/fork`"""
         return cast("types.SandboxForkResult", self._caller.call("POST", f'/sandboxes/{segment("sandboxName", sandbox_name)}/fork', body=body, timeout=timeout, idempotency_key=idempotency_key))
 
     def template_list(self, *, timeout: Optional[float] = None) -> List[types.TemplateRecord]:

@@ -2173,6 +2173,10 @@ class SandboxForkBody(TypedDict):
     prefix: NotRequired[str]
     #: MB; default: as much as the sandbox has.
     memory: NotRequired[float]
+    #: Go on from the same instant, with the same processes and memory. Default: true for a snapshot that holds memory, else false.
+    withMemory: NotRequired[bool]
+    #: Makes so many sandboxes, named TARGET-1, TARGET-2 and so on. Absent: one, named as the target.
+    copies: NotRequired[float]
     #: The same as targetName.
     target_name: NotRequired[str]
     #: The same as targetType.
@@ -2183,6 +2187,15 @@ class SandboxForkResult(TypedDict):
     name: str
     type: Literal["sandbox", "application"]
     snapshotId: str
+    #: One entry for each copy, when `copies` was asked for.
+    copies: NotRequired[List[SandboxForkResultCopies]]
+
+
+class SandboxForkResultCopies(TypedDict):
+    name: str
+    status: Literal["DEPLOYED", "DEPLOYING", "FAILED"]
+    #: Why this copy failed; the others are there.
+    error: NotRequired[str]
 
 
 class SandboxHubListResult(TypedDict):
@@ -2494,6 +2507,8 @@ class SnapshotInput(TypedDict):
     status: NotRequired[Literal["pending", "ready", "failed"]]
     #: Why it failed.
     error: NotRequired[str]
+    #: Also keep processes and memory, so that forks go on from this moment. Needs isolation vm-like.
+    memory: NotRequired[bool]
     sandboxName: NotRequired[str]
     workspace: NotRequired[str]
     createdBy: NotRequired[str]
@@ -2506,9 +2521,21 @@ class SnapshotRecord(TypedDict):
     status: NotRequired[Literal["pending", "ready", "failed"]]
     #: Why it failed.
     error: NotRequired[str]
+    #: Also keep processes and memory, so that forks go on from this moment. Needs isolation vm-like.
+    memory: NotRequired[bool]
     sandboxName: NotRequired[str]
     workspace: NotRequired[str]
     createdBy: NotRequired[str]
+
+
+class SnapshotRestoreBody(TypedDict):
+    #: Go on from the memory of the snapshot. Default: true for a snapshot that holds memory.
+    withMemory: NotRequired[bool]
+
+
+class SnapshotRestoreResult(TypedDict):
+    name: str
+    snapshotId: str
 
 
 class TemplateFilesResult(TypedDict):

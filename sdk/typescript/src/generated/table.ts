@@ -206,6 +206,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   serviceAccountKeyCreate: { method: "POST", path: "/service_accounts/{clientId}/api_keys" },
   serviceAccountKeyDelete: { method: "DELETE", path: "/service_accounts/{clientId}/api_keys/{apiKeyId}" },
   snapshotDelete: { method: "DELETE", path: "/sandboxes/{sandboxName}/snapshots/{snapshotId}" },
+  snapshotRestore: { method: "POST", path: "/sandboxes/{sandboxName}/snapshots/{snapshotId}/restore" },
   sandboxFork: { method: "POST", path: "/sandboxes/{sandboxName}/fork" },
   templateList: { method: "GET", path: "/templates" },
   templateGet: { method: "GET", path: "/templates/{templateName}" },

@@ -4269,6 +4269,10 @@ export interface SandboxForkBody {
   prefix?: string | undefined;
   /** MB; default: as much as the sandbox has. */
   memory?: number | undefined;
+  /** Go on from the same instant, with the same processes and memory. Default: true for a snapshot that holds memory, else false. */
+  withMemory?: boolean | undefined;
+  /** Makes so many sandboxes, named TARGET-1, TARGET-2 and so on. Absent: one, named as the target. */
+  copies?: number | undefined;
   /** The same as targetName. */
   target_name?: string | undefined;
   /** The same as targetType. */
@@ -4280,6 +4284,13 @@ export interface SandboxForkResult {
   name: string;
   type: "sandbox" | "application";
   snapshotId: string;
+  /** One entry for each copy, when `copies` was asked for. */
+  copies?: {
+    name: string;
+    status: "DEPLOYED" | "DEPLOYING" | "FAILED";
+    /** Why this copy failed; the others are there. */
+    error?: string | undefined;
+  }[] | undefined;
 }
 
 /** The answer of sandboxHubList. */
@@ -4806,6 +4817,8 @@ export interface SnapshotInput {
   status?: "pending" | "ready" | "failed" | undefined;
   /** Why it failed. */
   error?: string | undefined;
+  /** Also keep processes and memory, so that forks go on from this moment. Needs isolation vm-like. */
+  memory?: boolean | undefined;
   sandboxName?: string | undefined;
   workspace?: string | undefined;
   createdBy?: string | undefined;
@@ -4819,9 +4832,23 @@ export interface SnapshotRecord {
   status?: "pending" | "ready" | "failed" | undefined;
   /** Why it failed. */
   error?: string | undefined;
+  /** Also keep processes and memory, so that forks go on from this moment. Needs isolation vm-like. */
+  memory?: boolean | undefined;
   sandboxName?: string | undefined;
   workspace?: string | undefined;
   createdBy?: string | undefined;
+}
+
+/** The body of snapshotRestore. */
+export interface SnapshotRestoreBody {
+  /** Go on from the memory of the snapshot. Default: true for a snapshot that holds memory. */
+  withMemory?: boolean | undefined;
+}
+
+/** The answer of snapshotRestore. */
+export interface SnapshotRestoreResult {
+  name: string;
+  snapshotId: string;
 }
 
 /** The answer of templateFiles. */
