@@ -201,6 +201,8 @@ export interface DriveMount {
 export const CONTROL = {
   /** POST the body of an exec: runs it like any other and forgets it, to warm up the code for the next one. */
   warm: "/warm",
+  /** POST the body of E2B's `process.Process/Start`: the same for the API of E2B's clients. */
+  warmE2b: "/warm/e2b",
   /** GET -> `SandboxActivity`. */
   activity: "/activity",
   /** GET /serving/PORT -> `ServingProcess`; 404 when nothing listens there. */

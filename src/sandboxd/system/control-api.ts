@@ -27,6 +27,11 @@ export function createControlServer(daemon: Daemon, api: Server): Server {
 }
 
 const NEVER = new AbortController().signal;
+/** The addresses of the API that a warm-up asks. */
+const WARMED: Readonly<Record<string, string | undefined>> = {
+  [CONTROL.warm]: "/process",
+  [CONTROL.warmE2b]: "/e2b/process.Process/Start",
+};
 
 async function answer(call: Call, api: Server): Promise<void> {
   const { daemon, path, req, res } = call;
@@ -36,8 +41,9 @@ async function answer(call: Call, api: Server): Promise<void> {
     if (!found) throw new ApiError(404, "Nothing listens on that port.");
     return sendJson(res, 200, found);
   }
-  if (path === CONTROL.warm && req.method === "POST") {
-    req.url = "/process";
+  const warmed = req.method === "POST" ? WARMED[path] : undefined;
+  if (warmed !== undefined) {
+    req.url = warmed;
     res.once("finish", () => {
       daemon.processes.forgetEnded();
       collectGarbage();

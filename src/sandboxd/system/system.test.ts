@@ -133,6 +133,12 @@ test("a sandbox that was warmed up knows nothing of it", { skip }, async () => {
   const body = { command: "echo warm; exit 3", waitForCompletion: true };
   const warmed = await d.ask("POST", "/warm", { socket: "control", body });
   assert.deepEqual([warmed.status, warmed.json.exitCode, warmed.json.logs], [200, 3, "warm\n"]);
+  const message = Buffer.from(JSON.stringify({ process: { cmd: "/bin/sh", args: ["-c", "exit 4"] } }));
+  const framed = await d.ask("POST", "/warm/e2b", {
+    ...{ socket: "control", headers: { "content-type": "application/connect+json" } },
+    body: Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]),
+  });
+  assert.match(framed.text, /"exitCode":4/);
   assert.deepEqual((await d.ask("GET", "/process")).json, []);
   assert.deepEqual(readdirSync(join(d.folder, "before")), []);
   const after = join(d.folder, "after");

@@ -26,12 +26,13 @@ export async function callControl(endpoint: Endpoint, path: string, body: unknow
   }
 }
 
-/** The answer as it came, of at most `bytesMax` bytes. */
+/** The answer as it came, of at most `bytesMax` bytes. A body of bytes is sent as it is, any other as JSON. */
 export async function askControl(
   endpoint: Endpoint,
   path: string,
   body: unknown,
   bytesMax: number,
+  contentType = "application/json",
 ): Promise<ControlAnswer> {
   const signal = AbortSignal.timeout(ANSWER_WAIT_MS);
   const stream = await dial(endpoint, "control", { signal });
@@ -45,7 +46,7 @@ export async function askControl(
       method: body === undefined ? "GET" : "POST",
       path,
       signal,
-      headers: { host: "sandbox", connection: "close", "content-type": "application/json" },
+      headers: { host: "sandbox", connection: "close", "content-type": contentType },
     });
     outgoing.once("error", fail);
     outgoing.once("response", (response) => {
@@ -63,7 +64,7 @@ export async function askControl(
         else fail(new Error(`${response.statusCode} ${whole.toString()}`));
       });
     });
-    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+    outgoing.end(body === undefined || body instanceof Buffer ? body : JSON.stringify(body));
   });
 }
 

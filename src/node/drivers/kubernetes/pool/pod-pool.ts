@@ -7,10 +7,9 @@
  * A waiting pod takes its whole size from the cluster, so the pool gives way to a workload that finds no room.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { CONTROL } from "../../../../contract/sandbox-wire.ts";
 import type { WorkloadSpec } from "../../../workload.ts";
-import { callControl } from "../../common/control.ts";
 import { listening } from "../../common/readiness.ts";
+import { warmUp } from "../../common/warm-up.ts";
 import type { KubeClient } from "../client/kube-client.ts";
 import { isRefusal } from "../client/refusal.ts";
 import { type Pod, podSchema } from "../objects/answers.ts";
@@ -48,8 +47,6 @@ const MAKING_MAX_MS = 10 * 60_000;
 const LOOK_MS = 250;
 /** After the pool gave way, or a pod could not be made. */
 const PAUSE_MS = 5 * 60_000;
-/** Commands that a pod runs before it is handed out: the second is faster than the first. */
-const WARM_RUNS = 2;
 /** Kubelets write to a pod as well, so a claim may miss its version without a rival. */
 const CLAIM_TRIES = 5;
 const STOP_WAIT_MS = 5_000;
@@ -243,8 +240,7 @@ export class PodPool {
       if (isRunning(pod) && pod.status?.podIP) {
         const endpoint = endpointOf(pod, record, this.#options);
         await listening(endpoint, new Promise(() => {}), signal);
-        const command = { command: "true", waitForCompletion: true };
-        for (let run = 0; run < WARM_RUNS; run += 1) await callControl(endpoint, CONTROL.warm, command);
+        await warmUp(endpoint);
         return;
       }
       await delay(LOOK_MS, undefined, { signal });

@@ -21,6 +21,7 @@ import { callControl } from "../../common/control.ts";
 import { EGRESS_SOCKET, saveDrives, setEnd } from "../../common/daemon-config.ts";
 import { openDoor } from "../../common/doors.ts";
 import { readOutputFile } from "../../common/output-file.ts";
+import { warmUp } from "../../common/warm-up.ts";
 import { groupLimits } from "../gvisor/guest-limits.ts";
 import { copyMemory, endCopy, forgetMemory, type Sleeper, writeMemory } from "../gvisor/memory.ts";
 import {
@@ -76,11 +77,6 @@ export interface WorkloadClaim {
   daemon: SandboxClaim | null;
 }
 
-/**
- * Commands run once in a pooled sandbox before it is handed out: the second run is faster than the first, the third a
- * little more.
- */
-const WARM_ROUNDS = 3;
 /** Interval between checks of an ending process. */
 const END_POLL_MS = 2;
 /** Killed processes are gone in milliseconds unless the kernel holds them in I/O. */
@@ -202,14 +198,9 @@ export class Workload {
     if (Object.keys(changes).length > 0) await enter(this.#context.machine, record, changes);
   }
 
-  /**
-   * Runs commands in advance, since a first command takes twice as long. Without a shell the attempt still warms up
-   * half.
-   */
+  /** Runs commands in advance. Without a shell the attempt still warms up half. */
   async warm(): Promise<void> {
-    const command = { command: "true", waitForCompletion: true };
-    for (let round = 0; round < WARM_ROUNDS; round++)
-      await callControl(this.observe().endpoint, CONTROL.warm, command).catch(() => {});
+    await warmUp(this.observe().endpoint).catch(() => {});
   }
 
   async setFrozen(frozen: boolean): Promise<Observed> {
