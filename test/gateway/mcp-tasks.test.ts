@@ -92,16 +92,42 @@ for (const name of ["srv", "all"])
     const own = (await tasks.taskStore.listTasks()).tasks.map(({ taskId }) => taskId);
     assert.equal(own.length, 2);
     for (const id of own) await assert.rejects(getTask(id), /There is no task/, "an id of the server itself");
-    if (name === "srv") {
-      assert.deepEqual((await listTasks()).tasks.map(({ taskId }) => taskId).sort(), [done, open].sort());
-      assert.deepEqual((await bound(theirs).listTasks()).tasks, []);
-    }
+    assert.deepEqual((await listTasks()).tasks.map(({ taskId }) => taskId).sort(), [done, open].sort());
+    assert.deepEqual((await bound(theirs).listTasks()).tasks, []);
     assert.equal((await cancelTask(open)).status, "cancelled");
     // The rules about tools hold for the tasks of a tool that was allowed before.
     rules.tools = { pins: null, access: [{ callers: ["*"], allow: ["drill"] }] };
     await assert.rejects(getTask(done), /There is no tool "dig"/);
     assert.equal((await getTask(open)).status, "cancelled");
   });
+
+test("the list of a toolbox has tasks of all servers that list them, of the tools that it serves", async () => {
+  await using tasks = await startTasks();
+  await using plain = await startKitServer("plain", (server) => {
+    server.registerTool("greet", { description: "greet" }, () => said("hello") as never);
+  });
+  const servers = [
+    { name: "srv", prefix: "a", allow: null as string[] | null },
+    { name: "plain", prefix: "b", allow: null },
+  ];
+  await using gateway = await startTestGateway({
+    upstream: 0,
+    workloads: [
+      { kind: "function", uid: "srv", name: "srv" },
+      { kind: "function", uid: "plain", name: "plain" },
+      { kind: "function", uid: "all", name: "all", door: "platform", servers },
+    ],
+    deps: { dial: ({ key }) => dial(key.startsWith("srv") ? tasks.server.port : plain.port) },
+  });
+  await using mine = await connectKit(gateway, "all", { capabilities: { tasks: {} } });
+  assert.deepEqual(mine.client.getServerCapabilities()?.tasks?.list, {});
+  await mine.client.listTools();
+  const [done, open] = [await begin(mine, "a_dig"), await begin(mine, "a_drill")];
+  const listed = async () => (await bound(mine).listTasks()).tasks.map(({ taskId }) => taskId).sort();
+  assert.deepEqual(await listed(), [done, open].sort());
+  if (servers[0]) servers[0].allow = ["drill"];
+  assert.deepEqual(await listed(), [open]);
+});
 
 /** The methods of a client as functions. */
 const bound = ({ client: { experimental } }: KitClient) => ({

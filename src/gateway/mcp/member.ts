@@ -140,29 +140,51 @@ export async function closeSession(member: Member, session: MemberSession, signa
 
 /** All pages of a server's tools within a session. */
 export const toolsIn = (member: Member, session: MemberSession, signal: AbortSignal): Promise<unknown[]> =>
-  pages((params, id) => {
-    const message = { jsonrpc: "2.0", id, method: "tools/list", params };
+  listIn("tools", member, session, signal);
+
+/** All pages of a server's tasks within a session; none for a server that lists no tasks. */
+export async function tasksIn(member: Member, session: MemberSession, signal: AbortSignal): Promise<unknown[]> {
+  try {
+    return await listIn("tasks", member, session, signal);
+  } catch (error) {
+    if (error instanceof RpcError && error.code === RPC.methodNotFound) return [];
+    throw error;
+  }
+}
+
+const listIn = (
+  what: "tools" | "tasks",
+  member: Member,
+  session: MemberSession,
+  signal: AbortSignal,
+): Promise<unknown[]> =>
+  pages(what, (params, id) => {
+    const message = { jsonrpc: "2.0", id, method: `${what}/list`, params };
     return post(member, sessionHeaders(session), message, signal);
   });
 
-/** The same without a session. */
+/** The tools of a server without a session. */
 export const statelessTools = (member: Member, signal: AbortSignal): Promise<unknown[]> =>
-  pages((params, id) => {
+  pages("tools", (params, id) => {
     const _meta = { [META.version]: STATELESS, [META.client]: CLIENT, [META.clientCapabilities]: {} };
     const message = { jsonrpc: "2.0", id, method: "tools/list", params: { ...params, _meta } };
     return post(member, statelessHeaders("tools/list"), message, signal);
   });
 
-async function pages(ask: (params: Record<string, unknown>, id: number) => Promise<MemberAnswer>): Promise<unknown[]> {
-  const tools: unknown[] = [];
+async function pages(
+  what: "tools" | "tasks",
+  ask: (params: Record<string, unknown>, id: number) => Promise<MemberAnswer>,
+): Promise<unknown[]> {
+  const found: unknown[] = [];
   let cursor: unknown;
-  for (let page = 1; page <= PAGES_MAX && tools.length < TOOLS_MAX; page += 1) {
+  for (let page = 1; page <= PAGES_MAX && found.length < TOOLS_MAX; page += 1) {
     const result = await answerIn(await ask(cursor === undefined ? {} : { cursor }, page), page);
-    tools.push(...(Array.isArray(result.tools) ? result.tools : []));
+    const entries = result[what];
+    found.push(...(Array.isArray(entries) ? entries : []));
     cursor = result.nextCursor;
     if (typeof cursor !== "string" || cursor === "") break;
   }
-  return tools.slice(0, TOOLS_MAX);
+  return found.slice(0, TOOLS_MAX);
 }
 
 /** The tools of a server, whichever generation of the protocol it speaks. */

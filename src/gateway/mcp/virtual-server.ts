@@ -43,20 +43,21 @@ import {
   sessionHeaders,
   statelessHeaders,
   statelessTools,
+  tasksIn,
   tell,
   toolsIn,
 } from "./member.ts";
 import { askMember, type MemberAnswer } from "./member-request.ts";
 import { MESSAGE_BYTES_MAX, type RpcMessage, rpcBodyOf } from "./rpc-body.ts";
 import { MCP_PATH, sessionGone } from "./session.ts";
-import { type CallerTasks, openedMessage, signedMessage, TASK_METHODS } from "./task-ids.ts";
+import { type CallerTasks, openedMessage, signedMessage, type Task, TASK_METHODS } from "./task-ids.ts";
 import { isCarried, sessionFrom, sessionIdOf, type VirtualSession } from "./virtual-session.ts";
 import { behind, clientId, prefixed, serverId } from "./virtual-tools.ts";
 
 /** Whether a tool runs as a task is decided by its server when it is called. */
 const DISCOVERED = { tools: { listChanged: false }, extensions: { "io.modelcontextprotocol/tasks": {} } };
-/** Tasks can be asked for; a list over several servers would have no cursor. */
-const TASKS = { cancel: {}, requests: { tools: { call: {} } } };
+/** Tasks of the handshake versions. */
+const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
 /** How long clients may keep the discovery answer, which changes with the function's record only. */
 const DISCOVERY_TTL_MS = 60_000;
@@ -163,6 +164,9 @@ class VirtualExchange {
         return reply({ tools: await this.#list(isStateless), ttlMs: 0, cacheScope: "private" });
       case "tools/call":
         return this.#call(request, params, isStateless);
+      case "tasks/list":
+        if (this.#session === null) throw noMethod(method);
+        return reply({ tasks: await this.#listTasks() });
       default:
         if (!TASK_METHODS.has(method)) throw noMethod(method);
         return this.#ofTask(request, params, isStateless);
@@ -287,13 +291,25 @@ class VirtualExchange {
   async #ofTask(request: RpcRequest, params: Record<string, unknown>, isStateless: boolean): Promise<OwnOutcome> {
     const task = this.#tasks.open(params.taskId);
     const server = this.#servers.find(({ name }) => name === task.server);
-    const isServed = server && (server.allow === null || matchesAny(server.allow, task.tool ?? ""));
-    if (!isServed) throw new RpcError(RPC.invalidParams, "The tool of this task is not served any more.");
+    if (!server || !isServed(server, task)) throw new RpcError(RPC.invalidParams, "The tool of this task is not served any more.");
     const message = openedMessage(request, this.#tasks);
     const signed = (told: RpcMessage): RpcMessage => signedMessage(told, this.#tasks, task.tool, server.name);
     const passed = await this.#direct(server, message, isStateless ? task.id : null, signed);
     if (passed === null) throw new RpcError(RPC.invalidRequest, "Ask for a task in the session that began it.");
     return passed;
+  }
+
+  /** The caller's tasks at all servers of the session, in one page. */
+  async #listTasks(): Promise<unknown[]> {
+    const tasks = this.#tasks;
+    const open = this.#inSession;
+    const lists = await this.#each(open, ({ member, session }) => tasksIn(member, session, this.#signal));
+    return open.flatMap(({ server }, at) => {
+      const told = { result: { tasks: lists[at] ?? [] } };
+      // Leaves out what the caller did not begin.
+      const own = signedMessage(told, tasks, null, server.name).result.tasks as { taskId: string }[];
+      return own.filter(({ taskId }) => isServed(server, tasks.open(taskId)));
+    });
   }
 
   /** Arguments that the tool wants repeated in headers. */
@@ -393,6 +409,8 @@ async function copy(answer: MemberAnswer, change: Change, stream: ClientStream):
     if (changed !== null) await stream.write(changed);
   }
 }
+
+const isServed = ({ allow }: ServedServer, { tool }: Task): boolean => allow === null || matchesAny(allow, tool ?? "");
 
 const noMethod = (name: string): RpcError =>
   new RpcError(RPC.methodNotFound, `There is no method ${name.slice(0, 100)}.`);
