@@ -50,7 +50,7 @@ import {
 import { askMember, type MemberAnswer } from "./member-request.ts";
 import { MESSAGE_BYTES_MAX, type RpcMessage, rpcBodyOf } from "./rpc-body.ts";
 import { MCP_PATH, sessionGone } from "./session.ts";
-import { type CallerTasks, openedMessage, signedMessage, type Task, TASK_METHODS } from "./task-ids.ts";
+import { type CallerTasks, openedMessage, signedMessage, TASK_METHODS, type Task } from "./task-ids.ts";
 import { isCarried, sessionFrom, sessionIdOf, type VirtualSession } from "./virtual-session.ts";
 import { behind, clientId, prefixed, serverId } from "./virtual-tools.ts";
 
@@ -291,7 +291,8 @@ class VirtualExchange {
   async #ofTask(request: RpcRequest, params: Record<string, unknown>, isStateless: boolean): Promise<OwnOutcome> {
     const task = this.#tasks.open(params.taskId);
     const server = this.#servers.find(({ name }) => name === task.server);
-    if (!server || !isServed(server, task)) throw new RpcError(RPC.invalidParams, "The tool of this task is not served any more.");
+    if (!server || !isServed(server, task))
+      throw new RpcError(RPC.invalidParams, "The tool of this task is not served any more.");
     const message = openedMessage(request, this.#tasks);
     const signed = (told: RpcMessage): RpcMessage => signedMessage(told, this.#tasks, task.tool, server.name);
     const passed = await this.#direct(server, message, isStateless ? task.id : null, signed);
