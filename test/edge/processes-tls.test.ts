@@ -9,8 +9,10 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
 import { connect as connectTls, type TLSSocket } from "node:tls";
+import { WebSocket } from "ws";
 import { CertificateSigner, makeAuthority } from "../../src/lib/x509/certificate.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
+import { startRealtime } from "../models/realtime-server.ts";
 import { caller, startTestPlatform, type TestPlatform } from "../platform.ts";
 import { eventually } from "../sandboxd-harness.ts";
 import { until } from "../triggers/agent-world.ts";
@@ -74,6 +76,64 @@ suite("edge processes with TLS", () => {
     assert.deepEqual([...new Set(answers)], ["200 /x https 127.0.0.1"]);
     assert.match(await ask("/v0/sandboxes/box"), /^200 .*"box"/);
     assert.match(await ask("/healthz"), /^200 /);
+  });
+
+  test("a realtime session with a model goes through an edge process, over HTTP/1.1 and HTTP/2", async (t) => {
+    await using provider = await startRealtime();
+    const call = caller(`http://127.0.0.1:${port}`);
+    const made = async (path: string, name: string, spec: object): Promise<void> => {
+      const { status, body } = await call("POST", path, { body: { metadata: { name }, spec } });
+      assert.equal(status, 200, JSON.stringify(body));
+    };
+    const config = { baseUrl: provider.baseUrl };
+    await made("/integrations/connections", "own", { integration: "openai", secret: { apiKey: "k" }, config });
+    const runtime = { type: "openai", model: "gpt-realtime" };
+    await made("/models", "voice", { runtime, integrationConnections: ["own"] });
+    const say = JSON.stringify({ type: "response.create" });
+    const paths = ["/main/models/voice/v1/realtime", "/openai/v1/realtime?model=main/voice"];
+
+    for (const path of paths) {
+      const socket = new WebSocket(`wss://127.0.0.1:${port}${path}`, {
+        ca,
+        headers: { authorization: authorization() },
+      });
+      t.after(() => socket.terminate());
+      let heard = "";
+      socket.on("message", (data) => (heard += data));
+      await eventually(() => heard.includes("session.created"), "the session");
+      socket.send(say);
+      await eventually(() => heard.includes("response.done"), "the response");
+      socket.close(1000);
+      assert.equal((await once(socket, "close"))[0], 1000);
+    }
+
+    const session = connectHttp2(`https://127.0.0.1:${port}`, { ca });
+    t.after(() => session.destroy());
+    await once(session, "remoteSettings");
+    for (const path of paths) {
+      const stream = session.request(
+        {
+          ...{ ":method": "CONNECT", ":protocol": "websocket", ":scheme": "https", ":path": path },
+          ...{ ":authority": `127.0.0.1:${port}`, authorization: authorization(), "sec-websocket-version": "13" },
+        },
+        { endStream: false },
+      );
+      const [headers] = await once(stream, "response");
+      assert.equal(headers[":status"], 200);
+      let heard = "";
+      stream.on("data", (chunk) => (heard += chunk));
+      await eventually(() => heard.includes("session.created"), "the session");
+      stream.write(clientFrame(1, Buffer.from(say)));
+      await eventually(() => heard.includes("response.done"), "the response");
+      stream.write(clientFrame(8, Buffer.from([3, 232])));
+      stream.end();
+      await once(stream, "close");
+    }
+    await eventually(() => provider.sockets.size === 0, "the end of the sessions at the provider");
+    await until("all responses are counted", async () => {
+      const { body } = await call("GET", "/models/voice/requests");
+      return JSON.stringify(body).match(/"outputTokens":121/g)?.length === 2 * paths.length;
+    });
   });
 
   test("new processes take the place of old ones, and no TLS or HTTP/2 connection is dropped", async (t) => {
@@ -167,3 +227,7 @@ suite("edge processes with TLS", () => {
     });
   });
 });
+
+/** A short frame of a WebSocket's client, with a mask of zeros. */
+const clientFrame = (opcode: number, payload: Buffer): Buffer =>
+  Buffer.concat([Buffer.from([0x80 | opcode, 0x80 | payload.length, 0, 0, 0, 0]), payload]);
