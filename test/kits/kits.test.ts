@@ -33,6 +33,13 @@ test("a kit whose model is missing says how to make it, and its page makes the m
   assert.match(page, /```sh\nberth apply[^`]*kind: Model\nmetadata: \{name: chat\}[^`]*berth new kit-/);
 });
 
+test("the page of each kit makes the model that the kit asks", () => {
+  for (const kit of KITS) {
+    const page = readFileSync(join(EXAMPLES, kit, "README.md"), "utf8");
+    assert.match(page, /```sh\n[^`]*^berth model create chat --set spec\.runtime\.type=mock$[^`]*^berth deploy$/m, kit);
+  }
+});
+
 describe("kits", { skip: (!LONG && "npm run test:long has it") || machineSkip }, () => {
   const suite = deploySuite({ idle_after: "300", pool_size: "0" });
   const { berth, call, ask } = suite;
