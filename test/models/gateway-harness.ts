@@ -72,14 +72,13 @@ async function start(
   overrides: Partial<ModelGatewayDeps> = {},
   fastLane: boolean,
 ): Promise<TestGateway> {
-  const resolved = new Map(Object.entries(models).map(([name, model]) => [name, resolvedOf(name, model)]));
   const usage: ModelUsage[] = [];
   const logs: TestGateway["logs"] = [];
   const waiting: { count: number; resolve: (events: ModelUsage[]) => void }[] = [];
   const log = (fields: Record<string, unknown>, message: string) => void logs.push({ fields, message });
   const outbound = createOutbound({ privateAddresses: true });
   const gateway = createModelGateway({
-    resolveModel: (_workspace, name) => resolved.get(name) ?? null,
+    resolveModel: (_workspace, name) => (models[name] ? resolvedOf(name, models[name]) : null),
     usage: {
       note: () => undefined,
       record(event) {
@@ -157,6 +156,7 @@ const nothing = async (): Promise<never> => {
 const NO_WORKLOADS = {
   authenticate: () => null,
   authorize: () => false,
+  stillAllowed: async () => false,
   mayReadLogs: () => true,
   issuer: () => "http://127.0.0.1",
   resolve: () => null,

@@ -222,13 +222,14 @@ test("what cannot be read or would pass the caps by is refused", async (t) => {
   });
 });
 
-test("a provider that refuses is told to the client, and a fallback is asked before", async () => {
+test("a provider that refuses is told to the client, and a fallback is asked before; a switched-off one ends its session", async () => {
   await using broken = await startRealtime({ refuse: 404 });
   await using provider = await startRealtime();
+  const spare = modelAt(provider.baseUrl, { model: "gpt-realtime-mini" });
   await using gateway = await startGateway({
     alone: modelAt(broken.baseUrl),
     voice: modelAt(broken.baseUrl, { fallbacks: ["spare"] }),
-    spare: modelAt(provider.baseUrl, { model: "gpt-realtime-mini" }),
+    spare,
     locked: modelAt((await startClosed()).baseUrl),
   });
   assert.equal(await refused(open(gateway, "alone")), 404);
@@ -239,7 +240,10 @@ test("a provider that refuses is told to the client, and a fallback is asked bef
   await session.next("response.done");
   const { model, servedBy } = gateway.usage[0] ?? {};
   assert.deepEqual([model, servedBy], ["voice", "spare"]);
-  session.socket.terminate();
+  spare.enabled = false;
+  session.socket.send(SAY);
+  assert.equal(((await session.next("error")).error as { code: string }).code, "WORKLOAD_DISABLED");
+  assert.equal(await session.closed, 1008);
   await eventually(() => provider.sockets.size === 0, "the end of the session at the provider");
 });
 

@@ -143,16 +143,17 @@ export class ResponseLedger {
 
   /**
    * The policies of the asked model hold, and those of the model that serves. A session outlives keys, rights and records,
-   * so the caller and the asked model are looked at again.
+   * so the caller and both models are looked at again.
    */
   async #ask(input: number, fingerprint: string): Promise<AdmissionAsk> {
     const { candidate, target, session, deps } = this.#session;
     await target.recheck?.(target.workspace);
     const asked = await servedModel(target, deps);
     refuseGuarded(asked);
-    const own = candidate.resolved.policies.filter(
-      ({ name }) => !asked.policies.some((policy) => policy.name === name),
-    );
+    const { name: model } = candidate.resolved.model;
+    const serving = model === target.model ? asked : await servedModel({ workspace: target.workspace, model }, deps);
+    refuseGuarded(serving);
+    const own = serving.policies.filter(({ name }) => !asked.policies.some((policy) => policy.name === name));
     return {
       workspace: target.workspace,
       resolved: { ...asked, policies: [...asked.policies, ...own] },
