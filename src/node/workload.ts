@@ -36,8 +36,6 @@ export interface WorkloadSpec {
 }
 
 export interface ImagePull {
-  /** Default IfNotPresent. */
-  policy?: "Always" | "IfNotPresent" | "Never";
   credentials?: { registry: string; repository: string; username: string; password: string };
 }
 

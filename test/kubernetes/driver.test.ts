@@ -317,8 +317,9 @@ describe("the Kubernetes driver", { skip: kubernetesMissing ?? false }, () => {
   test("a private image is pulled with the workload's own credentials, which end with its pod", async (t) => {
     const [username, password] = PRIVATE_LOGIN;
     const credentials = { registry: "private.example", repository: "team/tool", username, password };
-    const own = spec({ image: PRIVATE_IMAGE, pull: { policy: "Always", credentials } });
-    const other = spec({ image: PRIVATE_IMAGE });
+    const own = spec({ image: PRIVATE_IMAGE, pull: { credentials } });
+    // The machine has the image from here on: a tenant who names it must not run it without credentials.
+    const other = spec({ image: PRIVATE_IMAGE, pull: {} });
     t.after(() => Promise.all([own, other].map(({ uid }) => one.destroy(uid))));
     const pulls = () =>
       cluster.api.store.list("secrets", NAMESPACE).filter(({ type }) => type === "kubernetes.io/dockerconfigjson");

@@ -22,6 +22,7 @@ import type { KubeObject } from "./store.ts";
 interface Container {
   name: string;
   image: string;
+  imagePullPolicy?: string;
   command: string[];
   workingDir?: string;
   securityContext?: { runAsUser?: number };
@@ -68,6 +69,8 @@ const LOCK_PORT = 8983;
 export class Kubelet {
   readonly #api: ApiServer;
   readonly #images: KubeImages;
+  /** Names of images that this machine has. */
+  readonly #pulled = new Set<string>();
   readonly #dir = mkdtempSync(join(tmpdir(), "berth-kubelet-"));
   readonly #pods = new Map<string, Running>();
   readonly #off: () => void;
@@ -200,9 +203,11 @@ export class Kubelet {
       const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message }];
       return this.#status(uid, { phase: "Pending", conditions });
     }
-    for (const { image } of [...(spec.initContainers ?? []), container]) {
+    for (const { image, imagePullPolicy } of [...(spec.initContainers ?? []), container]) {
+      if (imagePullPolicy !== "Always" && this.#pulled.has(image)) continue;
       const problem = this.#pullProblem(image, spec);
       if (problem !== null) return this.#waiting(uid, "ErrImagePull", `failed to pull "${image}": ${problem}`);
+      this.#pulled.add(image);
     }
     const dir = mkdtempSync(join(this.#dir, "pod-"));
     const address = this.#free.shift() ?? `${this.#subnet}.${this.#next++}`;

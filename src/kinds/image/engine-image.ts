@@ -33,10 +33,7 @@ export async function engineImage(
   const credentials = await pullCredentials(user.workspace, request.dockerConfig, deps);
   const asked: PullRequest = { workspace: user.workspace, reference, credentials };
   if (!isOurs) await deps.puller.requireAllowed(asked);
-  const pull: ImagePull = {
-    ...(request.policy === undefined ? {} : { policy: request.policy }),
-    ...(await credentialsFor(reference, asked)),
-  };
+  const pull: ImagePull = await credentialsFor(reference, asked);
   if (!(await runsSignedOnly(user.workspace, deps))) return { ...plain, pull };
   return { ...plain, loaded: await signedName(asked, request, deps), pull };
 }

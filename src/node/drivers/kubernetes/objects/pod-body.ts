@@ -1,7 +1,7 @@
 /** A workload as the API server is asked for it. */
 
 import { GATE_ADDRESS_VARIABLE, SANDBOX_RUN_DIR } from "../../../../contract/sandbox-wire.ts";
-import type { ImagePull, Limits } from "../../../workload.ts";
+import type { Limits } from "../../../workload.ts";
 import { BIN_DIR, HOST_DIR, INIT_ARGV } from "../../common/daemon-config.ts";
 import { rootSizeMb } from "../../common/root-size.ts";
 import { DAEMON_IN_IMAGE, GATE_PORT } from "../settings.ts";
@@ -34,8 +34,11 @@ export interface PodOrder {
   image: string;
   /** Whether processes get the user that the image names. */
   ownUser: boolean;
-  /** Default IfNotPresent. */
-  pullPolicy?: ImagePull["policy"];
+  /**
+   * Whether a tenant has named the image. The kubelet then asks the image's registry at every start, whatever the tenant
+   * wants: an image that another tenant's credentials brought to the node would run without credentials otherwise.
+   */
+  isTenantImage?: boolean;
   /** Name of the Secret with the workspace's credentials for the image; absent: it has none. */
   pullSecret?: string | undefined;
   limits: Limits;
@@ -78,6 +81,7 @@ export function podBody(ground: PodGround, order: PodOrder) {
   const { instance, image, runtimeClass, pullSecrets, userNamespaces } = ground;
   const { name, host, claims } = order;
   const pullNames = [...(order.pullSecret === undefined ? [] : [order.pullSecret]), ...pullSecrets];
+  const pullPolicy = order.isTenantImage ? "Always" : "IfNotPresent";
   const { storageMb = rootSizeMb(order.limits.memoryMb) } = order;
   const { limits, requests } = resourcesOf(order.limits);
   const resources = {
@@ -128,7 +132,7 @@ export function podBody(ground: PodGround, order: PodOrder) {
               {
                 name: USER_CONTAINER,
                 image: order.image,
-                imagePullPolicy: order.pullPolicy ?? "IfNotPresent",
+                imagePullPolicy: pullPolicy,
                 command: [`${BIN_DIR}/sandboxd`, "sign", USER_FILE],
                 resources,
                 securityContext: secured([]),
@@ -144,7 +148,7 @@ export function podBody(ground: PodGround, order: PodOrder) {
         {
           name: CONTAINER,
           image: order.image,
-          imagePullPolicy: order.pullPolicy ?? "IfNotPresent",
+          imagePullPolicy: pullPolicy,
           command: INIT_ARGV,
           ...(order.workDir === undefined ? {} : { workingDir: order.workDir }),
           env: [{ name: GATE_ADDRESS_VARIABLE, valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }],

@@ -24,7 +24,7 @@ export function poolKindOf({ spec, image, ownUser, claims }: Order, ground: PodG
   const { limits, storageMb, network, loopbackNames = false, pull } = spec;
   const isSandbox = spec.exec === undefined && spec.workDir === undefined && claims.length === 0;
   // Processes have the image's own user in every image but the base image.
-  const isBase = !ownUser && pull?.credentials === undefined && (pull?.policy ?? "IfNotPresent") === "IfNotPresent";
+  const isBase = !ownUser && pull === undefined;
   if (!isSandbox || !isBase || limits.pids !== undefined) return null;
   const { memoryMb, cpus } = limits;
   const size = { limits: { memoryMb, cpus }, ...(storageMb === undefined ? {} : { storageMb }) };

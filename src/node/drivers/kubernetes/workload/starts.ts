@@ -156,7 +156,7 @@ export class Starts {
         ...{ name, image, ownUser, claims, host: hostWord(spec.name), secret: own, labels: ownLabels(spec) },
         ...{ limits: spec.limits, storageMb: spec.storageMb, workDir: spec.workDir },
         annotations: { [ANNOTATION.record]: JSON.stringify(record), [ANNOTATION.logNode]: node },
-        pullPolicy: spec.pull?.policy,
+        isTenantImage: spec.pull !== undefined,
         pullSecret: spec.pull?.credentials && pullSecretName(own),
       });
       const { object: pod, made } = await client.create(podSchema, this.#path, body, { signal });
