@@ -1,7 +1,7 @@
 /** Prints the result of a command in the requested format. */
 import { styleText } from "node:util";
 import type { Kind } from "../contract/kind.ts";
-import { printable } from "../lib/printable.ts";
+import { printable, printableJson } from "../lib/printable.ts";
 import type { Context, OptionSpec } from "./command.ts";
 import { isObject, memberAt } from "./json-path.ts";
 import type { RowsOf } from "./lists.ts";
@@ -35,7 +35,7 @@ export async function render(
   const rows = Array.isArray(value) ? (value as unknown[]).map(withId) : null;
   switch (format) {
     case "json":
-      return JSON.stringify(value, null, 2);
+      return printableJson(value, 2);
     case "yaml":
       return (await manifests(value, manifestKind)).trimEnd();
     case "name":

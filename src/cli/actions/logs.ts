@@ -4,7 +4,7 @@ import { ApiError } from "../../client/api-error.ts";
 import type { Client } from "../../client/client.ts";
 import { severityName } from "../../contract/log-line.ts";
 import type { Operation } from "../../contract/operation.ts";
-import { printable } from "../../lib/printable.ts";
+import { printable, printableJson } from "../../lib/printable.ts";
 import { parseDurationMs } from "../../lib/time/duration.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
@@ -138,7 +138,7 @@ export function subjectOf(nouns: readonly Noun[], { args }: Invocation): { noun:
 const LEVEL_WIDTH = 7;
 
 function shown(line: Line, { options }: Invocation): string {
-  if (options.output === "json") return JSON.stringify(line);
+  if (options.output === "json") return printableJson(line);
   const message = printable(line.message);
   if (options.plain === true) return message;
   const task = line.task_id === undefined ? "" : ` [${line.task_id}]`;
