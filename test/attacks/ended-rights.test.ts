@@ -234,8 +234,10 @@ describe("an open invitation ends", () => {
       assert.equal(await store.people.roleIn("main", invited.sub), null, "nobody came in");
     });
 
+  let robots = 0;
   const robotWithKey = async (): Promise<{ robot: string; key: string }> => {
-    const body = { name: "inviter", role: "admin" };
+    robots += 1;
+    const body = { name: `inviter-${robots}`, role: "admin" };
     const { client_id: robot } = await made(call("POST", "/service_accounts", { body }));
     const { apiKey: key } = await made(call("POST", `/service_accounts/${robot}/api_keys`, { body: { name: "k" } }));
     return { robot, key };
@@ -314,8 +316,10 @@ interface Minted {
 
 describe("what is revoked opens nothing at the next request", () => {
   const oauth = () => program(platform.url);
+  let robots = 0;
   const makeRobot = async (body: object = {}): Promise<{ id: string; secret: string }> => {
-    const robot = await made(call("POST", "/service_accounts", { body: { name: "robot", ...body } }));
+    robots += 1;
+    const robot = await made(call("POST", "/service_accounts", { body: { name: `robot-${robots}`, ...body } }));
     return { id: robot.client_id, secret: robot.client_secret };
   };
   const asRobot = async (machine: { id: string; secret: string }, path: string, fields: object) => {

@@ -63,6 +63,17 @@ for (const database of databases.aboveStore) {
       await refused(() => works(fresh.body.apiKey));
     });
 
+    test("no second service account has the name of another", async () => {
+      const make = (name: string) => call("POST", "/service_accounts", { body: { name } });
+      const { body } = await make("twin");
+      assert.equal((await make("twin")).status, 409);
+      const other = (await make("other twin")).body.client_id;
+      assert.equal((await call("PUT", `/service_accounts/${other}`, { body: { name: "twin" } })).status, 409);
+      assert.equal((await call("PUT", `/service_accounts/${other}`, { body: { name: "other twin" } })).status, 200);
+      assert.equal((await call("DELETE", `/service_accounts/${body.client_id}`)).status, 200);
+      assert.equal((await make("twin")).status, 200);
+    });
+
     test("a role change and a delete count at once", async () => {
       const made = await call("POST", "/service_accounts", { body: { name: "op", role: "admin" } });
       const path = `/service_accounts/${made.body.client_id}`;

@@ -49,9 +49,12 @@ export async function makeMember(
   return person;
 }
 
+let robots = 0;
+
 /** A service account of a workspace, with a secret and a key. */
 export async function makeRobot({ call }: Caller, { workspace = "main", role = "member" }: Place = {}): Promise<Robot> {
-  const made = await done(call("POST", "/service_accounts", { workspace, body: { name: "robot", role } }));
+  robots += 1;
+  const made = await done(call("POST", "/service_accounts", { workspace, body: { name: `robot-${robots}`, role } }));
   const keys = `/service_accounts/${made.client_id}/api_keys`;
   const { apiKey } = await done(call("POST", keys, { workspace, body: { name: "test" } }));
   return { id: made.client_id, secret: made.client_secret, key: apiKey };

@@ -28,8 +28,10 @@ export const serviceAccountHandlers: readonly Implementation[] = [
     (await standing(await deps.store.keys.listServiceAccounts(workspaceOf(call).name), deps)).map(toWire),
   ),
 
-  implement(serviceAccountCreate, async (call, { store }) => {
+  implement(serviceAccountCreate, async (call, deps) => {
+    const { store } = deps;
     const { name: workspace } = workspaceOf(call);
+    await requireFreeName(workspace, call.body.name, deps);
     if ((await store.keys.countServiceAccounts(workspace)) >= PER_WORKSPACE_MAX)
       throw new PlatformError(
         "usage_limit_exceeded",
@@ -52,6 +54,7 @@ export const serviceAccountHandlers: readonly Implementation[] = [
     const { client_id: clientId, workspace, ...before } = await find(call, deps);
     const { name, description, role } = call.body;
     if (role !== before.role) requireRoleToGive("role", role, call.caller);
+    if (name !== undefined && name !== before.name) await requireFreeName(workspace, name, deps);
     const updated = await deps.store.keys.updateServiceAccount(workspace, clientId, {
       ...(name === undefined ? {} : { name }),
       ...(description === undefined ? {} : { description }),
@@ -83,6 +86,16 @@ export const serviceAccountHandlers: readonly Implementation[] = [
     deleteKey(await ownerOf(call, deps), call.params.apiKeyId ?? "", deps),
   ),
 ];
+
+/**
+ * People choose an account by its name, in the console and in lists of members, so a second one of the same name could
+ * pass for the first. Accounts that were made earlier with the same name stay.
+ */
+async function requireFreeName(workspace: string, name: string, deps: Platform): Promise<void> {
+  const accounts = await standing(await deps.store.keys.listServiceAccounts(workspace), deps);
+  if (accounts.some((account) => account.name === name))
+    throw new PlatformError("conflict", `There is a service account ${JSON.stringify(name)} already.`);
+}
 
 type AnyCall = Pick<Call, "workspace" | "operation" | "params">;
 
