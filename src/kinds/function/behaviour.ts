@@ -15,12 +15,14 @@ import { triggerClaims } from "../workload/triggers.ts";
 import { prepareUrls, urlClaims } from "../workload/urls.ts";
 import { type FunctionResource, functionKind } from "./kind.ts";
 import { checkServers } from "./servers.ts";
+import { keepToolRules } from "./tool-rights.ts";
 
 export const functionBehaviour: Behaviour<FunctionResource> = {
   kind: functionKind,
   async prepare(input, context) {
     prepareWorkload(input, functionKind.name, context);
     input.spec.public ??= false;
+    keepToolRules(input, context);
     await requireNetwork(input, context);
     await requirePlacement(functionKind.name, input, context);
     await requireOwnGrants(functionKind.name, input, context);

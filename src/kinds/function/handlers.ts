@@ -15,7 +15,7 @@ export const functionHandlers: readonly Implementation[] = [
     const { uid, workspace } = await find(call, deps);
     const updated = await deps.store.resources.update(workspace, uid, (current) => {
       const state = stateOfTools(current.state);
-      const chosen = chosenOf(state, call.body?.tools);
+      const chosen = chosenOf(state, call.body.tools);
       if (chosen.length === 0) return null;
       const message = `${chosen.length} tool definitions were approved.`;
       return {
@@ -29,14 +29,13 @@ export const functionHandlers: readonly Implementation[] = [
   }),
 ];
 
-function chosenOf({ withheld }: ToolState, asked: { name: string; hash?: string | undefined }[] | undefined) {
-  const names = asked ?? Object.keys(withheld).map((name) => ({ name, hash: undefined }));
-  return names.map(({ name, hash }) => {
+function chosenOf({ withheld }: ToolState, asked: readonly { name: string; hash: string }[]) {
+  return asked.map(({ name, hash }) => {
     const found = ownValue(withheld, name);
     if (!found) throw new PlatformError("not_found", `No definition of a tool ${JSON.stringify(name)} is withheld.`);
-    if (hash !== undefined && hash !== found.hash)
+    if (hash !== found.hash)
       throw new PlatformError("conflict", `The definition of ${JSON.stringify(name)} has changed again: look at it.`);
-    return { name, hash: found.hash };
+    return { name, hash };
   });
 }
 

@@ -44,24 +44,19 @@ export const functionApproveTools = defineOperation({
   summary: "Approve the definitions of tools that are withheld",
   scope: "functions:update",
   role: "admin",
-  body: z
-    .looseObject({
-      tools: z
-        .array(
-          z.strictObject({
-            name: z.string().min(1).max(TOOL_NAME_MAX_LENGTH),
-            hash: z
-              .string()
-              .length(HASH_LENGTH)
-              .optional()
-              .describe("The definition that you have read; refused when another one is withheld now."),
-          }),
-        )
-        .max(TOOLS_MAX)
-        .optional()
-        .describe("Default: all tools that are withheld now."),
-    })
-    .optional(),
+  body: z.looseObject({
+    tools: z
+      .array(
+        z.strictObject({
+          name: z.string().min(1).max(TOOL_NAME_MAX_LENGTH),
+          hash: z
+            .string()
+            .length(HASH_LENGTH)
+            .describe("The definition that you have read; refused when another one is withheld now."),
+        }),
+      )
+      .max(TOOLS_MAX),
+  }),
 });
 
 export const functionOperations = [functionTools, functionApproveTools];

@@ -7,6 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import { ClientCredentialsProvider } from "@modelcontextprotocol/sdk/client/auth-extensions.js";
 import type { LogPages } from "../../answers/body.ts";
+import { makeServiceAccount } from "../../identities.ts";
 import { mcpSuite } from "../../mcp-suite.ts";
 import { projectArchive } from "../../project-archive.ts";
 import { machineSkip } from "../../sandbox-suite.ts";
@@ -218,10 +219,24 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
     const approve = (hash: string) =>
       suite.platform().call("POST", "/functions/shifty/tools/approve", { body: { tools: [{ name: "add", hash }] } });
     assert.equal((await approve("x".repeat(43))).status, 409);
+    const unread = { tools: [{ name: "add" }] };
+    assert.equal(
+      (await suite.platform().call("POST", "/functions/shifty/tools/approve", { body: unread })).status,
+      400,
+    );
     assert.equal((await approve(tool?.hash ?? "")).status, 200);
     assert.deepEqual(await withheld(), []);
     assert.deepEqual(await names(), ["add", "turn"]);
     assert.equal(await server.say("add"), "done");
+
+    const { key } = await makeServiceAccount(suite.platform().app.store, "main", "member");
+    const put = (tools: object) => {
+      const body = { metadata: { name: "shifty" }, spec: { ...SMALL, ...tools } };
+      return suite.platform().call("PUT", "/functions/shifty", { key, workspace: "main", body });
+    };
+    assert.equal((await put({ tools: { access: [] } })).status, 403);
+    const left = await put({});
+    assert.deepEqual([left.status, left.body.spec?.tools], [200, { pins: "deploy" }], JSON.stringify(left.body));
   });
 
   test("one server over several functions", async () => {

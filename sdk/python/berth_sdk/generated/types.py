@@ -932,14 +932,13 @@ class FeatureListResult(TypedDict):
 
 
 class FunctionApproveToolsBody(TypedDict):
-    #: Default: all tools that are withheld now.
-    tools: NotRequired[List[FunctionApproveToolsBodyTools]]
+    tools: List[FunctionApproveToolsBodyTools]
 
 
 class FunctionApproveToolsBodyTools(TypedDict):
     name: str
     #: The definition that you have read; refused when another one is withheld now.
-    hash: NotRequired[str]
+    hash: str
 
 
 class FunctionInput(TypedDict):

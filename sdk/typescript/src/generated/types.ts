@@ -1668,12 +1668,11 @@ export interface FeatureListResult {
 
 /** The body of functionApproveTools. */
 export interface FunctionApproveToolsBody {
-  /** Default: all tools that are withheld now. */
-  tools?: {
+  tools: {
     name: string;
     /** The definition that you have read; refused when another one is withheld now. */
-    hash?: string | undefined;
-  }[] | undefined;
+    hash: string;
+  }[];
 }
 
 /** The body of functionCreate. */
