@@ -7,7 +7,7 @@ import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import type { ToolRules } from "../../src/contract/tools/tool-rules.ts";
 import type { Workload } from "../../src/gateway/deps.ts";
-import { TaskIds } from "../../src/gateway/mcp/task-ids.ts";
+import { signedMessage, TaskIds } from "../../src/gateway/mcp/task-ids.ts";
 import { dial, inBothLanes, listen, type Start, startTestGateway, type TestGateway, workload } from "./harness.ts";
 import { connectKit, type KitClient, said, startKitServer } from "./mcp-servers.ts";
 
@@ -235,6 +235,14 @@ test("a signed id opens for its caller, function and key alone, and in no other 
     "a.".repeat(9000),
   ])
     assert.throws(() => ids.of("f", caller).open(wrong), /There is no task/);
+});
+
+test("callers without credentials see no tasks in a list, and have those whose ids they were given", () => {
+  const ids = new TaskIds(Buffer.alloc(32, 1));
+  const signed = ids.of("f", null).sign("t", "dig", "");
+  assert.equal(ids.of("f", null).open(signed).id, "t");
+  const list = { jsonrpc: "2.0", id: 1, result: { tasks: [{ taskId: "t", status: "working" }] } };
+  assert.deepEqual(signedMessage(list, ids.of("f", null), null).result.tasks, []);
 });
 
 test("a function that begins a great many tasks pushes out its own, and long names of tools are not kept", () => {

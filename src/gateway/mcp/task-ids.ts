@@ -43,11 +43,13 @@ export class CallerTasks {
   readonly #known: KnownTasks;
   readonly #uid: string;
   readonly #caller: string;
+  readonly #isStranger: boolean;
 
   constructor(key: Buffer, known: KnownTasks, uid: string, principal: Principal | null) {
     this.#key = key;
     this.#known = known;
     this.#uid = uid;
+    this.#isStranger = principal === null;
     this.#caller = JSON.stringify([uid, principal?.keyId ?? "", principal?.id ?? ""]);
   }
 
@@ -70,9 +72,12 @@ export class CallerTasks {
     return { id, tool, server };
   }
 
-  /** Whether this caller began a task with this id of the server, as far as is remembered. */
+  /**
+   * Whether this caller began a task with this id of the server, as far as is remembered. Callers without credentials
+   * cannot be told apart, so a list has nothing for them; the id that they were given opens their task.
+   */
   isKnown(id: string, server: string): boolean {
-    return this.#known.toolOf(this.#uid, this.#place(id, server)) !== undefined;
+    return !this.#isStranger && this.#known.toolOf(this.#uid, this.#place(id, server)) !== undefined;
   }
 
   #place(id: string, server: string): string {
