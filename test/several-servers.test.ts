@@ -6,6 +6,8 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { after, before, describe, test } from "node:test";
+import { Agent, request } from "undici";
+import { signIn } from "../src/auth/sign-in.ts";
 import { adoptUnowned } from "../src/kinds/node/adopt.ts";
 import type { Deps } from "../src/kinds/port.ts";
 import { watchChanges } from "../src/kinds/watch/operations.ts";
@@ -17,6 +19,9 @@ import { startTestPlatform, type TestPlatform } from "./platform.ts";
 import type { S3Keys } from "./s3/bucket.ts";
 import { presigned, sendRaw } from "./s3/signed-request.ts";
 import { until } from "./triggers/agent-world.ts";
+
+/** The default of the setting. */
+const ANONYMOUS_WRITES = 300;
 
 const databases = await testDatabases();
 after(() => databases.stop());
@@ -82,6 +87,38 @@ describe("two servers on one database", { skip: postgres.skip }, () => {
     assert.equal(((await watcher.until("change")).data as { name: string }).name, "far");
     assert.equal((await two().call("DELETE", `/api_keys/${key.id}`)).status, 200);
     await watcher.until("end");
+  });
+
+  test("wrong passwords and wrong credentials at both servers count together", async () => {
+    const wrong = { password: "wrong", address: "192.0.2.7", knownBrowser: () => null };
+    const tryAt = async (platform: TestPlatform): Promise<string> =>
+      (await signIn(platform.app.store, { email: "nobody@berth.test", ...wrong })).outcome;
+    const outcomes = [];
+    for (let n = 0; n < 6; n += 1) outcomes.push(await tryAt(one()), await tryAt(two()));
+    assert.deepEqual(
+      outcomes.map((outcome) => outcome === "refused"),
+      Array.from({ length: 12 }, (_, n) => n < 10),
+    );
+    const elsewhere = new Agent({ localAddress: "127.0.0.77" });
+    const authorization = `Basic ${Buffer.from("any:wrong").toString("base64")}`;
+    const ask = async (platform: TestPlatform): Promise<number> => {
+      const { statusCode, body } = await request(`${platform.url}/v2/`, {
+        dispatcher: elsewhere,
+        headers: { authorization },
+      });
+      await body.dump();
+      return statusCode;
+    };
+    try {
+      const refusalsAt = async (platform: TestPlatform): Promise<number> => {
+        for (let asked = 0; ; asked += 1) if ((await ask(platform)) === 429) return asked;
+      };
+      const [first, second] = [await refusalsAt(one()), await refusalsAt(two())];
+      // A server of its own would take as many as the first one did.
+      assert.ok(first >= ANONYMOUS_WRITES && second < ANONYMOUS_WRITES, `${first} ${second}`);
+    } finally {
+      await elsewhere.destroy();
+    }
   });
 
   test("an idempotent request sent to both has one effect", async () => {

@@ -39,7 +39,7 @@ const DISCOVERY = ["/.well-known/openid-configuration", "/.well-known/oauth-auth
 
 export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions): void {
   const currentProvider = createProviders(options);
-  const limit = createAnonymousLimit(options.clock, options.anonymousPerMinute);
+  const limit = createAnonymousLimit(options.clock, options.anonymousPerMinute, options.store.sharedUses("sign-in"));
   /** The same for a person's browser, at the address of the pages. */
   const passPage: PagePass = async (request, reply, url, form, userCode) => {
     const provider = await currentProvider();

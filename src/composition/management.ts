@@ -118,7 +118,7 @@ export async function startManagement(
   addUploadRoute(api, platform);
   addRegistryDoor(api, {
     ...{ deps: platform, authenticator, publicUrl: issuer },
-    tries: new FailedTries(clock, config.anonymous_writes),
+    tries: new FailedTries(clock, config.anonymous_writes, platform.store.sharedUses("registry")),
     machines: { store: platform.store, clock, keyFor: platform.keyFor, isRunning },
   });
   await api.ready();

@@ -62,7 +62,7 @@ export function createS3Door(
   const handler = createS3Handler({
     clock,
     audit,
-    tries: new FailedTries(clock, config.anonymous_writes),
+    tries: new FailedTries(clock, config.anonymous_writes, store.sharedUses("s3")),
     addressOf(req) {
       const { address, workload } = clientOf(req);
       return clientAddress(address, req.headers["x-forwarded-for"], proxies, workload);

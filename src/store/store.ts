@@ -26,6 +26,7 @@ import { createExternalIdentities } from "./people/external-identities.ts";
 import { createKeys } from "./people/keys.ts";
 import { createOauthRecords } from "./people/oauth-records.ts";
 import { createPeople } from "./people/people.ts";
+import { createSharedUses } from "./people/shared-uses.ts";
 import { createSignInTries } from "./people/sign-in-tries.ts";
 import { createSigningKeys } from "./people/signing-keys.ts";
 import { createWorkloadAccounts } from "./people/workload-accounts.ts";
@@ -121,6 +122,7 @@ function composeStore({ database, keyring, keyRecords, follower, root, clock, qu
     oauth: createOauthRecords(deps),
     audit: createAudit({ database, clock, key: keyFor("audit") }),
     signInTries: createSignInTries(deps),
+    sharedUses: createSharedUses(deps),
     workspaceContents: createWorkspaceContents({ database, resources }),
     links: createLinks(deps),
     heldWords: createHeldWords(deps),
