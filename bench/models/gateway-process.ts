@@ -21,6 +21,7 @@ const keys = new Map([[digest("key"), { id: "user-1", type: "user", method: "api
 const principals = {
   authenticate: (token: string) => keys.get(digest(token)) ?? null,
   authorize: (_: unknown, { workspace }: { workspace: string }) => workspace === "bench",
+  stillAllowed: async () => true,
   mayReadLogs: () => true,
 };
 const resolved = {

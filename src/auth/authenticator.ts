@@ -43,8 +43,8 @@ export interface AuthenticatorDeps {
   store: Store;
   clock: Clock;
   brand: string;
-  /** Verifies tokens of this issuer; null for other texts and expired tokens. */
-  verifyToken(token: string): Promise<TokenClaims | null>;
+  /** Verifies tokens of this issuer; null for other texts and, unless they are asked for, expired tokens. */
+  verifyToken(token: string, options?: { orExpired: boolean }): Promise<TokenClaims | null>;
   /** Whether the workload with this uid has this replica now. */
   isRunning(workload: string, copy: string): Promise<boolean>;
   /** The metadata address that tells a refused client how to get a token. */
@@ -128,6 +128,20 @@ export function createAuthenticator({
     if (!caller) throw unauthenticated("This token has been revoked, or its owner no longer exists.");
     const lookAgainAt = caller.subjectType === "workload" ? now + WORKLOAD_LOOK_MS : claims.expiresAt;
     return remember(caller, Math.min(lookAgainAt, claims.expiresAt));
+  }
+
+  /**
+   * The caller of a credential that has opened a connection; null when the connection has to end. Clients renew access
+   * tokens and cannot renew a connection, so a token whose time is over counts while the right behind it stands.
+   */
+  async function callerOfOpen(credential: Credential): Promise<Caller | null> {
+    try {
+      return await authenticate(credential);
+    } catch (error) {
+      if (!(error instanceof PlatformError && error.code === "unauthenticated")) throw error;
+      const claims = await verifyToken(credential.secret, { orExpired: true });
+      return claims && bearerOfToken(claims);
+    }
   }
 
   /** A person's token is valid while its consent is, a workload's token while its replica runs. */
@@ -244,6 +258,7 @@ export function createAuthenticator({
     membershipIn,
     callerNamed,
     callerOfKey,
+    callerOfOpen,
     noteUse: (keyId: string): void => void uses.set(keyId, clock.now()),
 
     /** The caller that a service account is once its secret was verified; null when it no longer exists. */

@@ -35,6 +35,7 @@ export function createEdges(
     ...{ ...directory, count, log, registry },
     authenticate: principals.authenticate,
     authorize: principals.authorize,
+    stillAllowed: principals.stillAllowed,
     rememberedUntil: (token) => authenticator.rememberedUntil(credentialOf(token).hash),
     challengeAnswer: (token) => httpAnswer(token, deps),
     challengeCredential: (host) => tlsAnswer(host, deps),

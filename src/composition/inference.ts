@@ -12,6 +12,7 @@ import { createGateway, type Gateway } from "../gateway/gateway.ts";
 import { createJobHandler } from "../gateway/job-handler.ts";
 import { clientsMaxOf, DEFAULT_LIMITS, type GatewayLimits, openMaxOf } from "../gateway/limits.ts";
 import { sharesOf } from "../gateway/open-exchanges.ts";
+import type { RightsChange } from "../http/open-rights.ts";
 import { createServedFunctions } from "../kinds/function/served.ts";
 import { createToolRecords } from "../kinds/function/tool-records.ts";
 import { isServed } from "../kinds/hub/servers.ts";
@@ -123,12 +124,31 @@ export async function startInference(
     handlers: { job: createJobHandler({ brand, manage }) },
     ownEndpoint: ownEndpoints(deps),
     taskKey: store.keyFor("mcp-tasks"),
+    onRightsChange: (listener) => followRights(store, listener),
     toolsListed: toolRecords.listed,
     toolsDeployed: toolRecords.deployed,
     ...principals,
     ...directory,
   });
   return { gateway, models, edges, isCustomDomain: directory.isCustomDomain, contextOf: certificates.contextOf };
+}
+
+/** Kinds whose addresses lead to another resource. */
+const CLAIMING: ReadonlySet<string> = new Set(["preview", "previewtoken", "customdomain"]);
+
+/** Tells of changes after which a caller may have lost a right. */
+function followRights(store: Foundation["store"], listener: (change: RightsChange) => void): () => void {
+  const ends = [
+    store.onIdentityChange(() => listener("all")),
+    store.database.onChange(({ topic, key }) => {
+      if (topic !== "resource") return;
+      const slash = key.indexOf("/");
+      listener(CLAIMING.has(key.slice(0, slash)) ? "claims" : { uid: key.slice(slash + 1) });
+    }),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
 }
 
 const limitsOf = (openRequests: number): GatewayLimits => ({

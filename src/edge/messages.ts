@@ -50,6 +50,8 @@ export interface Questions {
   caller: [asked: { token: string }, answer: KnownCaller | null];
   /** Whether the owner of a credential may call this workload. */
   permission: [asked: Permission, answer: boolean];
+  /** Whether a connection that a credential has opened to this workload may stay. */
+  stillAllowed: [asked: Permission, answer: boolean];
   /** Until when a token opens a preview; 0 = it does not. */
   previewToken: [
     asked: { workload: string; preview: { workspace: string; uid: string }; token: string },

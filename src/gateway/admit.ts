@@ -20,6 +20,8 @@ export interface Admitted {
   /** Raw path and query for the workload, without credentials of the platform. */
   path: string;
   dropAuthorization: boolean;
+  /** The credential that admitted the request; null for none, and where a façade has found the caller. */
+  token: string | null;
   /**
    * Cookie for a preview that was opened with a token in the query: the pages it loads next cannot repeat the token.
    */
@@ -55,6 +57,7 @@ export async function admit(
     path: credential?.from === "query" ? withoutTokens(route.path, true) : route.path,
     dropAuthorization:
       credential?.from === "authorization" ? principal !== null : await carriesOurs(context, down, credential),
+    token: credential?.token ?? null,
     previewCookie: null,
   };
 }
@@ -109,6 +112,7 @@ async function admitToPreview(
     principal: { id: preview.id, type: "preview", method: preview.public ? "public" : "preview_token" },
     path: withoutTokens(route.path, false),
     dropAuthorization: await carriesOurs(context, down, null),
+    token: found?.token ?? null,
     previewCookie: isPage && COOKIE_SAFE.test(found.token) ? found.token : null,
   };
 }

@@ -1,6 +1,7 @@
 /** One request on its way to a workload, and the parts of the gateway that serve it. */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
+import type { OpenRight } from "../http/open-rights.ts";
 import type { PlatformResponseOptions } from "../http/platform-response.ts";
 import type { WorkloadRoute } from "../http/route.ts";
 import type { MemoryPressure } from "../lib/memory-pressure.ts";
@@ -50,6 +51,8 @@ export interface Call {
   revision: string | null;
   origin: CallOrigin;
   heldMs: number | null;
+  /** Null for a request that the platform delivers later. */
+  right: OpenRight | null;
   /** Called once, at the end. */
   leave(): void;
 }

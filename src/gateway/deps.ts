@@ -11,6 +11,7 @@ import type { ServedServer, ToolRules } from "../contract/tools/tool-rules.ts";
 import type { ListedTool } from "../contract/tools/tool-state.ts";
 import type { Downstream } from "../http/downstream.ts";
 import type { FixedHeaders } from "../http/header-rules.ts";
+import type { RightsChange } from "../http/open-rights.ts";
 import type { PathPages } from "../http/page-rules.ts";
 import type { FacadeRoute, WorkloadRoute } from "../http/route.ts";
 import type { MemoryUse } from "../lib/memory-pressure.ts";
@@ -38,6 +39,13 @@ export interface GatewayDeps {
   authenticate(token: string): Maybe<Principal | null>;
   /** Whether this principal may call workloads of this kind in this workspace. */
   authorize(principal: Principal, access: Pick<Workload, "workspace" | "kind" | "kept">): Maybe<boolean>;
+  /**
+   * Whether the owner of a credential that has opened a connection may still have it. An access token whose time is over
+   * counts while the consent behind it stands.
+   */
+  stillAllowed(token: string, access: Pick<Workload, "workspace" | "kind" | "kept">): Promise<boolean>;
+  /** Tells of changes that may end rights; returns the end of telling. */
+  onRightsChange?(listener: (change: RightsChange) => void): () => void;
   /** Whether this principal may read the logs of the workloads in this workspace. */
   mayReadLogs(principal: Principal, workspace: string): Maybe<boolean>;
   /** Whether a workspace of this name exists; called only for callers who are not allowed in it. */
@@ -300,8 +308,17 @@ export interface PassageToWorkload {
   down: Downstream;
   route: WorkloadRoute;
   /** The caller, where the façade knows them; null = by the platform's own credentials. Rights are checked as always. */
-  principal: Principal | null;
+  caller: KnownCaller | null;
 }
+
+/** A caller whom a façade has found by credentials of its own. */
+export interface KnownCaller {
+  principal: Principal;
+  again: FindAgain;
+}
+
+/** Looks up the caller once more; null when the credentials are not valid any more. */
+export type FindAgain = () => Promise<Principal | null>;
 
 /** The headers of a 401 answer, which say where credentials are issued. */
 export type Challenge = (error?: string) => Required<Pick<GatewayErrorOptions, "headers">> | undefined;

@@ -20,6 +20,7 @@ import {
 import { type ResponseHead, ResponseSyntaxError } from "../http/http1/response-parser.ts";
 import type { ExchangeSink, UpstreamConnection } from "../http/http1/upstream-connection.ts";
 import { TooManyConnections, type UpstreamPool } from "../http/http1/upstream-pool.ts";
+import type { OpenRight, Revocable } from "../http/open-rights.ts";
 import { ownChoice, PROTOCOL_FIELD } from "../http/own-protocols.ts";
 import { Tunnel, type TunnelEnd } from "../http/tunnel.ts";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
@@ -64,6 +65,8 @@ export interface ForwardJob {
   extras: ResponseExtras | null;
   /** For a request that must not be sent twice: how long a connection may have been idle. */
   reuseMs?: number;
+  /** The right that the exchange ends with; null where another server watches it, or the platform itself asks. */
+  right: OpenRight | null;
   /** Final change of the response headers; null for none. */
   edit: ((headers: string[]) => string[]) | null;
   /** Writes a platform error to a client that has received nothing yet. */
@@ -103,7 +106,7 @@ export function forward(context: ForwardContext, down: Downstream, job: ForwardJ
   new WorkloadExchange(context, down, job).start();
 }
 
-class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
+export class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable, Revocable {
   readonly #context: ForwardContext;
   readonly #down: Downstream;
   readonly #job: ForwardJob;
@@ -157,6 +160,14 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
 
   close(): void {
     this.#fail(new GatewayError("SHUTTING_DOWN", undefined, { headers: { "retry-after": "1" } }));
+  }
+
+  get right(): OpenRight | null {
+    return this.#job.right;
+  }
+
+  revoke(): void {
+    this.#fail(new GatewayError("AUTHENTICATION_FAILED", "The right to make this request has ended."));
   }
 
   #dial(): void {
@@ -336,6 +347,7 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
       idleMs: limits.tunnelIdleMs,
       totalMs: limits.tunnelTotalMs,
       sweeper,
+      right: this.#job.right,
       done: tunnelDone(this.#job.done, this.#status),
     });
     tunnel.start({ fromClient, fromWorkload });

@@ -16,6 +16,7 @@ import { UpstreamPool } from "../http/http1/upstream-pool.ts";
 import { Http2WebSocket } from "../http/http2/web-socket.ts";
 import type { LaneRequest } from "../http/lane-request.ts";
 import { Newcomers } from "../http/newcomers.ts";
+import { OpenRights, type Revocable } from "../http/open-rights.ts";
 import { requestIdOf } from "../http/request-id.ts";
 import type { WorkloadRoute } from "../http/route.ts";
 import { classify, type Route } from "../http/route.ts";
@@ -30,6 +31,7 @@ import { gatewayCounters } from "./counters.ts";
 import { credentialNames } from "./credentials.ts";
 import type { GatewayDeps, Passage, Replay, Replayed, StoredRequest, Workload } from "./deps.ts";
 import { isForwardedAtEdge } from "./edge-kinds.ts";
+import { WorkloadExchange } from "./forward.ts";
 import { handOn, PEER_IDLE_MAX_MS } from "./hand-on.ts";
 import { enter } from "./http-trigger.ts";
 import { TaskIds } from "./mcp/task-ids.ts";
@@ -64,6 +66,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
   sweeper.add(pool);
   const peerPool = new UpstreamPool({ perKeyMax: settings.limits.heldMax, idleMaxMs: PEER_IDLE_MAX_MS, now });
   sweeper.add(peerPool);
+  const rights = new OpenRights(() => revocableIn(sweeper));
+  const unsubscribe = deps.onRightsChange?.((change) => rights.changed(change));
   const open = new OpenExchanges(settings.limits.openMax);
   const context: ServeContext = {
     deps,
@@ -155,12 +159,18 @@ export function createGateway(deps: GatewayDeps): Gateway {
     clientError: (error, socket) => answerClientError(context.responding, error, socket),
     async stop(graceMs = STOP_GRACE_MS) {
       context.stopping = true;
+      unsubscribe?.();
+      rights.stop();
       for (const one of sweeper) if (one instanceof Tunnel) one.close();
       if (context.running > 0) await drained(context, graceMs);
       for (const one of sweeper) if (one instanceof LaneConnection) one.close();
       sweeper.stop();
     },
   };
+}
+
+function* revocableIn(sweeper: Sweeper): Generator<Revocable> {
+  for (const one of sweeper) if (one instanceof Tunnel || one instanceof WorkloadExchange) yield one;
 }
 
 /** Whether this is an edge process and its owner serves all requests of this route. */
@@ -252,7 +262,7 @@ async function answer(context: ServeContext, down: Downstream, route: Route): Pr
 
 /** Serves a request of a façade as one of the platform's own. */
 async function pass(context: ServeContext, down: Downstream, passage: Passage): Promise<void> {
-  if (!("node" in passage)) return serve(context, passage.down, passage.route, passage.principal);
+  if (!("node" in passage)) return serve(context, passage.down, passage.route, passage.caller);
   context.running += 1;
   try {
     handOn(context, down, passage.node, requestIdOf(down));

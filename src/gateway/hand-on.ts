@@ -45,6 +45,7 @@ export function handOn(context: ServeContext, down: Downstream, node: string, re
     exchangeable: false,
     limits: NO_LIMITS,
     extras: null,
+    right: null,
     edit: null,
     refuse: (error) => respondError(responding, down, error, { fixed: null, requestId }),
     done: ({ status, error }) => {

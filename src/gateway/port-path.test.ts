@@ -22,6 +22,7 @@ const admitted = (path: string, patch: Partial<Admitted["workload"]> = {}): Admi
   principal: null,
   path,
   dropAuthorization: false,
+  token: null,
   previewCookie: null,
 });
 

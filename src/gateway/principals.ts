@@ -12,7 +12,8 @@ interface CallerPrincipal extends Principal {
   caller: Caller;
 }
 
-export interface Principals extends Pick<GatewayDeps, "authenticate" | "authorize" | "hasWorkspace" | "mayReadLogs"> {
+export interface Principals
+  extends Pick<GatewayDeps, "authenticate" | "authorize" | "stillAllowed" | "hasWorkspace" | "mayReadLogs"> {
   /** The owner of an API key; null when the key is not, or no longer, valid. */
   principalOfKey(keyId: string): Promise<Principal | null>;
   /** The workspace of requests that name none; null where the credentials do not say. */
@@ -26,7 +27,23 @@ const principalOf = (caller: Caller): CallerPrincipal => ({
 });
 
 export function createPrincipals(authenticator: Authenticator): Principals {
+  const authorize: Principals["authorize"] = async (principal, { workspace, kind, kept = null }) => {
+    const { caller } = principal as CallerPrincipal;
+    const membership = await authenticator.membershipIn(caller, workspace);
+    if (!membership || !mayEnter(kept, membership.role)) return false;
+    try {
+      authorizeScope({ id: `calling ${kind}`, scope: WORKLOADS[kind].scope }, caller);
+      return true;
+    } catch {
+      return false; // the gateway writes its own FORBIDDEN answer
+    }
+  };
   return {
+    authorize,
+    async stillAllowed(token, access) {
+      const caller = await authenticator.callerOfOpen(credentialOf(token));
+      return caller !== null && (await authorize(principalOf(caller), access));
+    },
     async authenticate(token): Promise<CallerPrincipal | null> {
       try {
         const caller = await authenticator.authenticate(credentialOf(token));
@@ -34,17 +51,6 @@ export function createPrincipals(authenticator: Authenticator): Principals {
       } catch (error) {
         if (error instanceof PlatformError && error.code === "unauthenticated") return null;
         throw error;
-      }
-    },
-    async authorize(principal, { workspace, kind, kept = null }) {
-      const { caller } = principal as CallerPrincipal;
-      const membership = await authenticator.membershipIn(caller, workspace);
-      if (!membership || !mayEnter(kept, membership.role)) return false;
-      try {
-        authorizeScope({ id: `calling ${kind}`, scope: WORKLOADS[kind].scope }, caller);
-        return true;
-      } catch {
-        return false; // the gateway writes its own FORBIDDEN answer
       }
     },
     principalOfKey: async (keyId) => {

@@ -39,13 +39,21 @@ export async function replay(context: ServeContext, asked: Replay): Promise<Repl
       return answered;
     }
     requireOpen(workload);
-    const admitted = { workload, principal: null, path: "", dropAuthorization: false, previewCookie: null };
+    const admitted = {
+      workload,
+      principal: null,
+      path: "",
+      dropAuthorization: false,
+      previewCookie: null,
+      token: null,
+    };
     const { method } = request;
     const nowhere = {
       prefix: "",
       pagePrefix: "",
       revision: null,
       heldMs: null,
+      right: null,
       origin: "client" as const,
       leave: () => {},
     };

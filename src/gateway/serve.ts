@@ -8,9 +8,10 @@ import { requestIdOf } from "../http/request-id.ts";
 import { portOf, type Route, type WorkloadRoute } from "../http/route.ts";
 import { acceptAsync } from "./accept-async.ts";
 import { type Admitted, admit, find } from "./admit.ts";
+import { AdmittedRight } from "./admitted-right.ts";
 import { type Call, type CallOrigin, finished, requireRoom, type ServeContext } from "./call.ts";
 import { cookieValue } from "./credentials.ts";
-import type { GatewayDeps, InstanceLease, OwnEndpoint, Principal, RequestRecord, Workload } from "./deps.ts";
+import type { GatewayDeps, InstanceLease, KnownCaller, OwnEndpoint, RequestRecord, Workload } from "./deps.ts";
 import { type ExchangeLimits, type ForwardOutcome, forward } from "./forward.ts";
 import { headOf } from "./forwarded-head.ts";
 import { handOn } from "./hand-on.ts";
@@ -40,7 +41,7 @@ export async function serve(
   context: ServeContext,
   down: Downstream,
   route: Route,
-  known: Principal | null = null,
+  known: KnownCaller | null = null,
   origin: CallOrigin = "client",
 ): Promise<void> {
   const startedAtMs = context.deps.clock.now();
@@ -70,7 +71,10 @@ export async function serve(
       return;
     }
     if (respondMetadata(context, down, entered, workload)) return finished(context);
-    const { admitted, taken } = throughPort(await admit(context, down, entered, workload, known), portOf(route));
+    const { admitted, taken } = throughPort(
+      await admit(context, down, entered, workload, known?.principal),
+      portOf(route),
+    );
     const prefix = entered.prefix + taken;
     const pagePrefix = route.prefix === "" ? "" : prefix;
     const { method } = down;
@@ -80,7 +84,8 @@ export async function serve(
       return handOn(context, down, onward, requestId);
     const leave = context.open.enter(admitted, addressOf(context.forwarding.rules, down));
     const begun = { startedAtMs, startedMs, requestId, admitted, method, leave };
-    call = { ...begun, prefix, pagePrefix, revision: null, origin, heldMs: null };
+    const right = new AdmittedRight(context.deps, route, admitted, known?.again ?? null);
+    call = { ...begun, right, prefix, pagePrefix, revision: null, origin, heldMs: null };
     if (by === false) await passTools(context, down, entered, call, requestId);
     else if (workload.tools || workload.servers)
       throw new GatewayError("POLICY_VIOLATION", "The tools of this server are checked: call it directly.");
@@ -209,6 +214,7 @@ export function send(
     limits,
     extras: { fixed, cookie, prefix: call.pagePrefix, requestId, told: timeLimitFields(forwarding.rules, limits) },
     refuse: (error) => respondError(responding, down, error, { fixed, requestId }),
+    right: call.right,
     edit: workload.kind === "function" ? sessionMarker(lease) : null,
     done: doneOf(context, call, lease, ended),
   });

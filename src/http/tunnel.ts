@@ -4,6 +4,7 @@
  */
 import type { Duplex } from "node:stream";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
+import type { OpenRight, Revocable } from "./open-rights.ts";
 
 /**
  * Longest silence after one side has ended. A client that is gone looks like one that only listens, so a workload that
@@ -14,7 +15,7 @@ const HALF_OPEN_IDLE_MS = 60_000;
 export interface TunnelEnd {
   bytesIn: number;
   bytesOut: number;
-  reason: "closed" | "idle" | "duration";
+  reason: "closed" | "idle" | "duration" | "revoked";
 }
 
 export interface TunnelOptions {
@@ -24,10 +25,11 @@ export interface TunnelOptions {
   idleMs: number | null;
   totalMs: number | null;
   sweeper: Sweeper;
+  right?: OpenRight | null;
   done(end: TunnelEnd): void;
 }
 
-export class Tunnel implements Sweepable {
+export class Tunnel implements Sweepable, Revocable {
   #options: TunnelOptions;
   #startedMs: number;
   #lastByteMs: number;
@@ -50,6 +52,14 @@ export class Tunnel implements Sweepable {
     this.#join(workload, client);
     if (early.fromWorkload.length > 0) this.#pass(workload, client, early.fromWorkload);
     if (early.fromClient.length > 0) this.#pass(client, workload, early.fromClient);
+  }
+
+  get right(): OpenRight | null {
+    return this.#options.right ?? null;
+  }
+
+  revoke(): void {
+    this.close("revoked");
   }
 
   close(reason: TunnelEnd["reason"] = "closed"): void {

@@ -149,6 +149,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     authenticate: (token) =>
       token === "good" || token === "foreign" ? { id: token, type: "user", method: "api_key" } : null,
     authorize: (principal) => principal.id === "good",
+    stillAllowed: async (token) => token === "good",
     mayReadLogs: (principal) => principal.id === "good",
     issuer: () => "http://platform.test",
     resolve: (target) => find(workloads, target),

@@ -7,7 +7,7 @@ import { finite, type QuestionName, type Questions, type SentWorkload } from "..
 import type { Claims } from "./claims.ts";
 
 export interface AnswersDeps
-  extends Pick<GatewayDeps, "authenticate" | "authorize">,
+  extends Pick<GatewayDeps, "authenticate" | "authorize" | "stillAllowed">,
     Pick<Directory, "resolve" | "runningOf" | "replacementOf" | "previewTokenUntilMs"> {
   /** Until when a credential that was just recognised may be remembered. */
   rememberedUntil(token: string): number;
@@ -67,6 +67,7 @@ export function createAnswers(deps: AnswersDeps): Answers {
       const principal = await deps.authenticate(token);
       return principal !== null && (await deps.authorize(principal, { workspace, kind, kept }));
     },
+    stillAllowed: ({ token, ...access }) => deps.stillAllowed(token, access),
     async previewToken({ workload, preview, token }, { hears, hearsAddresses }) {
       // The answer depends on the roles of the sandbox and on the preview's tokens.
       hears(workload);

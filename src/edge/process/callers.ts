@@ -14,11 +14,14 @@ const LOOK_AGAIN_MS = 30 * SECOND_MS;
 /** How long a text that is no credential is remembered. Workloads with credentials of their own repeat theirs. */
 const REFUSAL_MS = SECOND_MS;
 
+/** How long an answer about an open connection is remembered without a change. */
+const STANDING_MS = 5 * SECOND_MS;
+
 interface TokenPrincipal extends Principal {
   token: string;
 }
 
-export interface Callers extends Pick<GatewayDeps, "authenticate" | "authorize"> {
+export interface Callers extends Pick<GatewayDeps, "authenticate" | "authorize" | "stillAllowed"> {
   forget(): void;
 }
 
@@ -27,6 +30,8 @@ export function createCallers(ask: Ask, clock: Clock): Callers {
   /** By hash, apart from callers: anybody can send many long texts, and must not push callers out of the cache. */
   const refusedUntilMs = new Map<string, number>();
   const permissions = new Map<string, boolean>();
+  /** One caller often has many connections, which are looked at together. */
+  const standing = new Map<string, { answer: Promise<boolean>; untilMs: number }>();
   const keep = <T>(cache: Map<string, T>, key: string, value: T): void => {
     if (cache.size >= CACHE_MAX) cache.clear();
     cache.set(key, value);
@@ -63,7 +68,16 @@ export function createCallers(ask: Ask, clock: Clock): Callers {
         return value;
       });
     },
+    stillAllowed(token, { workspace, kind, kept = null }) {
+      const key = JSON.stringify([token, workspace, kind, kept]);
+      const known = standing.get(key);
+      if (known && known.untilMs > clock.now()) return known.answer;
+      const answer = ask("stillAllowed", { token, workspace, kind, kept }).then(({ value }) => value);
+      keep(standing, key, { answer, untilMs: clock.now() + STANDING_MS });
+      return answer;
+    },
     forget() {
+      standing.clear();
       callers.clear();
       refusedUntilMs.clear();
       permissions.clear();

@@ -12,6 +12,7 @@ import { createGateway, type Gateway } from "../../gateway/gateway.ts";
 import { nearestIn } from "../../gateway/nearest-domain.ts";
 import { NOTHING_COUNTED } from "../../gateway/totals.ts";
 import { createEdge, type Edge } from "../../http/edge.ts";
+import type { RightsChange } from "../../http/open-rights.ts";
 import { renewedCertificate } from "../../http/tls/default-certificate.ts";
 import { asNode } from "../../http/tls/tls-server.ts";
 import { detach } from "../../lib/network/held-port.ts";
@@ -55,6 +56,7 @@ export function runEdge(): void {
   let serving: Serving | null = null;
   let renewOwn: (next: Credential) => void = () => {};
   let ending: Promise<void> | null = null;
+  let rightsChanged: (change: RightsChange) => void = () => {};
 
   const tell = (): void => {
     const counts = leases.takeCounts(performance.now());
@@ -69,6 +71,10 @@ export function runEdge(): void {
     for (const name of given.domains) domains.set(name, true);
     const gateway = createGateway({
       ...gatewayDeps(given, { ...callers, ...routes, ...leases }),
+      onRightsChange(listener) {
+        rightsChanged = listener;
+        return () => {};
+      },
       isCustomDomain: (host) => nearestIn(domains, host) !== undefined,
       meter: ({ workload: { uid }, durationMs, status, error, clientGone }) =>
         void served.push({ uid, durationMs, isError: isFailure({ status, error, clientGone }) }),
@@ -130,11 +136,16 @@ export function runEdge(): void {
 
   process.on("message", (message: FromOwner) => {
     if (message.type === "answer" || message.type === "failure") asking.settle(message);
-    else if (message.type === "changed") routes.forget(message.uid);
-    else if (message.type === "addresses") routes.forgetAddresses();
-    else if (message.type === "identities") {
+    else if (message.type === "changed") {
+      routes.forget(message.uid);
+      rightsChanged(message.uid === null ? "all" : { uid: message.uid });
+    } else if (message.type === "addresses") {
+      routes.forgetAddresses();
+      rightsChanged("claims");
+    } else if (message.type === "identities") {
       callers.forget();
       routes.forgetAddresses();
+      rightsChanged("all");
     } else if (message.type === "domains") {
       for (const name of message.removed) domains.delete(name);
       for (const name of message.added) domains.set(name, true);
@@ -165,11 +176,11 @@ function sendIdle(socket: Socket): Promise<void> {
   });
 }
 
-type Known = Pick<GatewayDeps, "authenticate" | "authorize" | "resolve" | "ready" | "dial">;
+type Known = Pick<GatewayDeps, "authenticate" | "authorize" | "stillAllowed" | "resolve" | "ready" | "dial">;
 
 function gatewayDeps(
   given: EdgeStart,
-  { authenticate, authorize, resolve, ready, dial }: Known,
+  { authenticate, authorize, stillAllowed, resolve, ready, dial }: Known,
 ): Omit<GatewayDeps, "meter" | "isCustomDomain"> {
   return {
     settings: { ...given.settings, proxies: proxiesOf(given.config) },
@@ -184,7 +195,7 @@ function gatewayDeps(
     },
     issuer: () => given.issuer,
     consoleOrigin: () => given.consoleOrigin,
-    ...{ authenticate, authorize, resolve, ready, dial },
+    ...{ authenticate, authorize, stillAllowed, resolve, ready, dial },
     ownEndpoint: ({ kind, path }) => (kind === "sandbox" && isOwnSandboxPath(path) ? AT_OWNER : null),
     // The owner serves the requests that need these, so nothing calls them.
     mayReadLogs: () => false,

@@ -113,13 +113,16 @@ async function passage(deps: Deps, down: Downstream, inside: Inside): Promise<Pa
   const principal =
     token === null ? await signer(deps, down, inside, sandbox) : await deps.tokens.check(token, sandbox?.uid ?? "");
   if (token !== null && principal === null) throw new Refusal(401, "The token is not valid for this sandbox.");
-  if (sandbox === null) return { principal: null, down, route: { ...NOWHERE, prefix, path } };
+  if (sandbox === null) return { caller: null, down, route: { ...NOWHERE, prefix, path } };
   if (sandbox.elsewhere !== null) return { node: sandbox.elsewhere };
+  // An address that somebody signed ends at its time for those who come later, not for a transfer that has begun.
+  const again = async (): Promise<Principal | null> =>
+    token === null ? deps.principalOfKey(principal?.keyId ?? "") : deps.tokens.check(token, sandbox.uid);
   const isBearer = token !== null && token === bearerIn(down);
   const { workspace, name } = sandbox;
   const place = { to: "workload", kind: "sandbox", workspace, name, prefix } as const;
   return {
-    principal,
+    caller: principal && { principal, again },
     down: new DressedRequest(down, NOTHING, isBearer ? OWN_FIELDS_AND_BEARER : OWN_FIELDS),
     route:
       number === DAEMON_PORT
