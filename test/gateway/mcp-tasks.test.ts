@@ -209,9 +209,11 @@ for (const name of ["srv", "all"])
     assert.equal(server.heard.length, name === "srv" ? 5 : 4);
   });
 
+const CALLER = { id: "u", type: "user", method: "api_key" } as const;
+
 test("a signed id opens for its caller, function and key alone, and in no other spelling", () => {
   const ids = new TaskIds(Buffer.alloc(32, 1));
-  const caller = { id: "u", type: "user", method: "api_key" } as const;
+  const caller = CALLER;
   const signed = ids.of("f", caller).sign("t", "dig", "");
   assert.deepEqual(ids.of("f", caller).open(signed), { id: "t", tool: "dig", server: "" });
   assert.deepEqual(new TaskIds(Buffer.alloc(32, 1)).of("f", caller).open(signed).id, "t", "after a restart");
@@ -247,7 +249,7 @@ test("callers without credentials see no tasks in a list, and have those whose i
 
 test("a function that begins a great many tasks pushes out its own, and long names of tools are not kept", () => {
   const ids = new TaskIds(Buffer.alloc(32, 1));
-  const [quiet, busy] = [ids.of("quiet", null), ids.of("busy", null)];
+  const [quiet, busy] = [ids.of("quiet", CALLER), ids.of("busy", CALLER)];
   const before = quiet.sign("t", "dig", "");
   for (let task = 0; task < 10_100; task += 1) busy.sign(`t${task}`, "dig", "");
   assert.ok(quiet.isKnown("t", ""));
