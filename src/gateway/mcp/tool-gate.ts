@@ -61,7 +61,7 @@ export function toolGate({ rules, principal, name, seen, tasks }: GateOf): ToolG
 }
 
 const withheldSentence = (tool: string, why: string, name: string): string =>
-  `The tool ${JSON.stringify(tool)} is withheld: ${why}. An admin looks at it with \`berth function tools ${name}\` and approves it with \`berth function approve-tools ${name}\`.`;
+  `The tool ${JSON.stringify(tool)} is withheld: ${why}. An admin looks at it with \`berth function tools ${name}\` and approves it, by the hash that stands there, with \`berth function approve-tools ${name} --data\`.`;
 
 const unknownTool = (tool: unknown): RpcError =>
   new RpcError(RPC.invalidParams, `There is no tool ${JSON.stringify(tool)?.slice(0, 140)}.`);
