@@ -17,6 +17,8 @@ export interface BenchPlatform {
   dataDir: string;
   url: string;
   apiKey: string;
+  /** A management request; answers with the body of a 200. */
+  ask(method: "GET" | "POST" | "DELETE", path: string, body?: object): Promise<unknown>;
   /** Until so many sandboxes stand ready. */
   stocked(count: number): Promise<void>;
   create(): Promise<string>;
@@ -68,6 +70,7 @@ export async function startBenchPlatform(env: Record<string, string>): Promise<B
     dataDir,
     url,
     apiKey: KEY,
+    ask: (method, path, body) => client.ask(method, path, body),
     async stocked(count) {
       const ready = () => records().filter(({ uid, phase }) => uid === null && phase === "ready").length;
       while (ready() < count) await pause(100);
