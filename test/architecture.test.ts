@@ -19,6 +19,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   "src/http/": ["src/config.ts", "src/contract/", "src/lib/"],
   "src/models/": ["src/contract/", "src/http/", "src/kinds/index.ts", "src/store/", "src/metering/", "src/lib/"],
   "src/s3/": ["src/lib/"],
+  "src/drivefs/": ["src/lib/"],
   "src/peers/": ["src/contract/", "src/http/", "src/lib/"],
   "src/acme/": ["src/lib/"],
   "src/lib/": [],

@@ -77,7 +77,8 @@ export interface Limits {
 }
 
 export interface Mount {
-  source: { volume: string } | { drive: string; path?: string };
+  /** `node`: the other node that has the drive; absent = this one. */
+  source: { volume: string } | { drive: string; path?: string; node?: string };
   /** Absolute, inside the workload; made when missing. */
   path: string;
   readOnly?: boolean;

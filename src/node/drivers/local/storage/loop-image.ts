@@ -43,10 +43,14 @@ export const unmountImage = async (at: string): Promise<void> => {
   await runTool("umount", ["-l", at]);
 };
 
+/** What the table of mounts calls a drive of another node. */
+export const REMOTE_DRIVE = "berth-drive";
+
 /** A server killed between mount and unmount leaves its mount in the host's own namespace, perhaps frozen. */
 export async function unmountLeftovers(dir: string): Promise<void> {
-  for (const { at } of mountsOfHost()) {
-    if (!at.startsWith(`${dir}/`)) continue;
+  for (const { at, source } of mountsOfHost()) {
+    // Workloads that outlive a server use its drives of other nodes.
+    if (!at.startsWith(`${dir}/`) || source === REMOTE_DRIVE) continue;
     await runTool("fsfreeze", ["--unfreeze", at]).catch(() => {}); // not frozen
     await unmountImage(at);
   }

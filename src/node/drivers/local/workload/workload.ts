@@ -34,7 +34,7 @@ import {
   setCgroupLimits,
 } from "../machine/cgroup.ts";
 import type { Machine } from "../machine/machine.ts";
-import { findMount, pathInFileSystem, readMountTable } from "../machine/mount-table.ts";
+import { findMount, mountSourceOf, readMountTable } from "../machine/mount-table.ts";
 import { writePage } from "../machine/page-file.ts";
 import {
   freezeBySignal,
@@ -244,9 +244,9 @@ export class Workload {
     const others = this.record.mounts.filter((each) => each !== mount);
     const held = !this.#frozen() && (await freezeCgroup(this.record.cgroup, true));
     try {
-      const wanted = pathInFileSystem(source, readMountTable("self"));
+      const wanted = mountSourceOf(source, readMountTable("self"));
       const paths = others.map(({ path }) => path);
-      const at = findMount(readMountTable(this.record.pid), wanted, mount.path, paths);
+      const at = wanted && findMount(readMountTable(this.record.pid), wanted, mount.path, paths);
       if (at !== null) await enter(this.#context.machine, this.record, { unmount: at });
     } finally {
       if (held) await freezeCgroup(this.record.cgroup, false);

@@ -1,0 +1,60 @@
+/** Reads questions from an open /dev/fuse and writes their answers, until the mount is gone. */
+import { read, writeSync, writevSync } from "node:fs";
+import { errnoOf } from "../errors.ts";
+import { answerHeader, initAnswer, OPCODE, parseRequest, REQUEST_BYTES, resendNotice } from "./kernel.ts";
+import type { Requests } from "./requests.ts";
+
+/** Reads that wait at the device; each holds a thread, of which Node has four. */
+const READERS = 2;
+/** Buffers that each reader keeps for later. */
+const FREE_MAX = 8;
+/** The kernel gave up the question that was about to be read, or a signal came. */
+const AGAIN = new Set(["ENOENT", "EINTR", "EAGAIN"]);
+
+/** Resolves when the kernel has ended the mount. */
+export async function serveDevice(fd: number, requests: Requests): Promise<void> {
+  try {
+    writeSync(fd, resendNotice());
+  } catch {
+    // A new mount, or a kernel that does not send anything again.
+  }
+  await Promise.all(Array.from({ length: READERS }, () => readAll(fd, requests)));
+}
+
+async function readAll(fd: number, requests: Requests): Promise<void> {
+  // A question keeps its buffer until it is answered: the bytes of a write lie there.
+  const free: Buffer[] = [];
+  for (;;) {
+    const buffer = free.pop() ?? Buffer.allocUnsafeSlow(REQUEST_BYTES);
+    const { error, bytes } = await readOnce(fd, buffer);
+    if (error?.code === "ENODEV") return;
+    if (error && !AGAIN.has(error.code ?? "")) throw error;
+    if (error) free.push(buffer);
+    else void answer(fd, requests, buffer.subarray(0, bytes)).then(() => free.length < FREE_MAX && free.push(buffer));
+  }
+}
+
+async function answer(fd: number, requests: Requests, bytes: Buffer): Promise<void> {
+  const request = parseRequest(bytes);
+  let body: Buffer | null = null;
+  let errno = 0;
+  try {
+    body = request.opcode === OPCODE.init ? initAnswer(request.args) : await requests.answer(request);
+    if (body === null) return;
+  } catch (error) {
+    errno = errnoOf(error);
+  }
+  const header = answerHeader(request.unique, errno, body?.length ?? 0);
+  try {
+    if (body && body.length > 0) writevSync(fd, [header, body]);
+    else writeSync(fd, header);
+  } catch {
+    // The program that asked has ended, or the mount is gone; a reader notices that.
+  }
+}
+
+function readOnce(fd: number, buffer: Buffer): Promise<{ error: NodeJS.ErrnoException | null; bytes: number }> {
+  const { promise, resolve } = Promise.withResolvers<{ error: NodeJS.ErrnoException | null; bytes: number }>();
+  read(fd, buffer, 0, buffer.length, null, (error, bytes) => resolve({ error, bytes }));
+  return promise;
+}
