@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { ADMIN_EMAIL, type Bootstrapped } from "./auth/bootstrap.ts";
 import { makeConsoleLink } from "./auth/console/console-link.ts";
 import { startBackground } from "./composition/background.ts";
+import { createDriveFiles, DRIVE_FILES } from "./composition/drive-files.ts";
 import { createExamination } from "./composition/examination.ts";
 import { takeFolder } from "./composition/folder.ts";
 import { layFoundation } from "./composition/foundation.ts";
@@ -76,7 +77,9 @@ export async function startApp(options: AppOptions): Promise<App> {
     const identity = await startIdentity(start, foundation);
     const started = await startNode(start, foundation, options);
     const examine = createExamination(config, started.driver);
-    const peers = await startPeers(start, foundation, started, () => inference.gateway, examine);
+    const driveFiles = createDriveFiles(() => deps);
+    const talks = { [DRIVE_FILES]: driveFiles.answer };
+    const peers = await startPeers(start, foundation, started, () => inference.gateway, examine, talks);
     const { platform, deps } = joinNode(
       {
         ...{ store, clock, settings, log, prices },
@@ -107,6 +110,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     await inference.edges?.serve(edge);
     started.doors.open(edge);
     await peers?.open(edge);
+    if (peers) await driveFiles.open(start, peers.peers);
     await s3?.listen();
     return {
       ...{ listensAt, bootstrapped, store, rotateKey },

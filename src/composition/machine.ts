@@ -1,4 +1,5 @@
 /** The machine that workloads run on: how it is opened, the doors inside lead to, and what metering asks of it. */
+import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { type Config, dockerOf, driverDir } from "../config.ts";
@@ -35,6 +36,10 @@ export function createDoors(log: Logger) {
   };
 }
 
+/** Where mounts of drives of other nodes reach this server; a single server has none. */
+export const driveSocketOf = ({ data, driver, database_url }: Config): string | undefined =>
+  driver === "local" && database_url !== undefined ? join(data, "drives.sock") : undefined;
+
 /** Roots of workloads leave this much of the disk to the server, also where new work is never refused. */
 const KEEP_FREE_MIN_MB = 64;
 
@@ -69,6 +74,7 @@ export async function openMachine(parts: MachineParts): Promise<Driver> {
     onPlatform: (uid, socket) => doors.accept("platform", uid, socket),
     isLive,
     commandOf,
+    driveSocket: driveSocketOf(config),
     ipv6: [...config.egress_pool, ...config.vpc_networks].some((address) => address.includes(":")),
     egress: { ...outbound, onBytes: (uid, sentBytes) => traffic.onBytes(uid, sentBytes) },
     onWarning: (message, fields) => log.warn(fields, message),

@@ -12,7 +12,7 @@ import type { MachineFinding, Platform } from "../kinds/port.ts";
 import { type AllLogs, createAllLogs } from "../node/logs/all-logs.ts";
 import type { LogPage, LogQuery } from "../node/logs/log-store.ts";
 import type { Nodes } from "../node/nodes.ts";
-import { createPeerDoor } from "../peers/peer-door.ts";
+import { createPeerDoor, type PeerTalk } from "../peers/peer-door.ts";
 import { openPeerListener } from "../peers/peer-listener.ts";
 import { createPeers, type Peers, textOf } from "../peers/peers.ts";
 import type { Foundation } from "./foundation.ts";
@@ -40,6 +40,7 @@ export async function startPeers(
   { nodeRegistry, node }: StartedNode,
   gatewayOf: () => Gateway,
   examine: () => Promise<MachineFinding[]>,
+  talks: Readonly<Record<string, PeerTalk>>,
 ): Promise<StartedPeers | null> {
   if (store.database.dialect !== "postgres") return null;
   const { nodes } = nodeRegistry;
@@ -73,22 +74,25 @@ export async function startPeers(
           ) as WiredAnswer,
         ),
     },
-    door: createPeerDoor({
-      "/findings": examine,
-      "/image-part": async (asked) => {
-        const { image, digest } = asked as { image: string; digest: string };
-        const part = await (await node.driver.capability("images"))?.part?.(image, digest);
-        if (!part) throw new PlatformError("not_found", "This server does not have that part of the image.");
-        return part.open();
+    door: createPeerDoor(
+      {
+        "/findings": examine,
+        "/image-part": async (asked) => {
+          const { image, digest } = asked as { image: string; digest: string };
+          const part = await (await node.driver.capability("images"))?.part?.(image, digest);
+          if (!part) throw new PlatformError("not_found", "This server does not have that part of the image.");
+          return part.open();
+        },
+        "/logs": (query) => node.logs.query(query as LogQuery),
+        "/log-names": (asked) => {
+          const { workspace, plural } = asked as { workspace: string; plural: string };
+          return node.logs.names(workspace, plural);
+        },
+        "/replay": async (asked, signal) =>
+          toWire(await gatewayOf().replay({ ...(asked as WiredReplay), handedOn: true, signal })),
       },
-      "/logs": (query) => node.logs.query(query as LogQuery),
-      "/log-names": (asked) => {
-        const { workspace, plural } = asked as { workspace: string; plural: string };
-        return node.logs.names(workspace, plural);
-      },
-      "/replay": async (asked, signal) =>
-        toWire(await gatewayOf().replay({ ...(asked as WiredReplay), handedOn: true, signal })),
-    }),
+      talks,
+    ),
     async open(opened) {
       edge = opened;
       await nodeRegistry.setAddress(config.peer_address ?? written(listener.address));

@@ -20,6 +20,8 @@ const node = (id: string, facts: Partial<NodeInfo> = {}): NodeInfo => ({
   heartbeatAt: 0,
   ...facts,
 });
+/** A node whose driver mounts drives of other nodes. */
+const local = (id: string, facts: Partial<NodeInfo> = {}): NodeInfo => node(id, { driver: "local", ...facts });
 const volume = (name: string, on: string | null): Need => ({ kind: "volume", name, node: on });
 const drive = (name: string, on: string | null): Need => ({ kind: "drive", name, node: on });
 const full = { usedMb: 901 };
@@ -46,6 +48,21 @@ const ROWS: [string, NodeInfo[], Need[], string | RegExp][] = [
     [node("a"), node("b")],
     [volume("v", "a"), drive("d", "b")],
     /volume 'v' is on node name-of-a and drive 'd' is on node name-of-b/,
+  ],
+  ["the node of its drive", [local("a"), local("b")], [drive("d", "b")], "b"],
+  ["another than the drained one of its drive", [local("a"), local("b", drained)], [drive("d", "b")], "a"],
+  [
+    "the node of its volume, with a drive of another",
+    [local("a"), local("b")],
+    [volume("v", "a"), drive("d", "b")],
+    "a",
+  ],
+  ["the first of two drives", [local("a"), local("b"), local("c")], [drive("d", "c"), drive("e", "b")], "c"],
+  [
+    "no node while its drive is away",
+    [local("a"), local("b", away)],
+    [drive("d", "b")],
+    /drive 'd' .* away: name-of-b/,
   ],
   ["another when this node is drained", [node("a", drained), node("b")], [], "b"],
   ["another when this node is full", [node("a", full), node("b")], [], "b"],

@@ -18,21 +18,38 @@ export interface PlacementAsk {
   fullShare: number;
 }
 
+/** Drivers that mount drives of other nodes. */
+const FROM_AFAR: ReadonlySet<string> = new Set(["local"]);
+
+/** Whether a drive of any node can be mounted on any other. */
+export const mountsFromAfar = (nodes: readonly NodeInfo[]): boolean =>
+  nodes.every(({ driver }) => FROM_AFAR.has(driver));
+
+/** What has to be on the node of the workload: volumes, and drives where no node mounts those of another. */
+export const firmNeeds = (needs: readonly Need[], nodes: readonly NodeInfo[]): Need[] =>
+  needs.filter(({ kind }) => kind !== "drive" || !mountsFromAfar(nodes));
+
 /**
- * A workload goes to the node of its volumes and drives; else to the node that took the request, unless that node is
+ * A workload goes to the node of its volumes; else to the node of its first drive, unless that node is drained or
+ * cannot run workloads; else to the node that took the request, unless that node is
  * drained, full or cannot run workloads; else to the node with the most free memory. Where all nodes are full, the node
  * that took the request keeps the workload.
  */
 export function placementOf({ needs, self, nodes, fullShare }: PlacementAsk): string {
-  const bound = nodeOfNeeds(needs, nodes);
-  if (bound !== null && bound !== self && !nodes.some(({ id, live }) => id === bound && live))
+  const bound = nodeOfNeeds(firmNeeds(needs, nodes), nodes);
+  const lost = needs.find(
+    ({ node }) => node !== null && node !== self && !nodes.some(({ id, live }) => id === node && live),
+  );
+  if (lost)
     throw new PlatformError(
       "unavailable",
-      `${needs[0]?.kind} '${needs[0]?.name}' is on a node that is away: ${nameOf(bound, nodes)}.`,
+      `${lost.kind} '${lost.name}' is on a node that is away: ${nameOf(lost.node, nodes)}.`,
     );
   if (bound !== null) return bound;
   const open = nodes.filter(({ live, drained, id }) => (live || id === self) && !drained);
   const able = open.filter(({ runs }) => runs);
+  const beside = needs.find(({ node }) => node !== null)?.node;
+  if (beside && able.some(({ id }) => id === beside)) return beside;
   const roomy = able.filter(({ usedMb, memoryMb }) => fullShare >= 1 || usedMb < memoryMb * fullShare);
   for (const some of [roomy, able, open]) {
     if (some.some(({ id }) => id === self)) return self;

@@ -1,6 +1,6 @@
 /** Answers the questions of other servers: one function for each path, JSON in, JSON or a stream out. */
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
-import { Readable } from "node:stream";
+import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { PlatformError } from "../contract/errors.ts";
 import { textOf } from "./peers.ts";
@@ -11,9 +11,30 @@ export type PeerAnswer = (body: unknown, signal: AbortSignal) => Promise<unknown
 /** Bytes of a question: the largest is a stored request with its body. */
 const QUESTION_BYTES_MAX = 64 * 1024 * 1024;
 
-export function createPeerDoor(answers: Readonly<Record<string, PeerAnswer>>): RequestListener {
+/** Reads and writes until one side ends; rejects when there is nothing to talk about. */
+export type PeerTalk = (input: Readable, output: Writable) => Promise<void>;
+
+export function createPeerDoor(
+  answers: Readonly<Record<string, PeerAnswer>>,
+  talks: Readonly<Record<string, PeerTalk>> = {},
+): RequestListener {
   const known = new Map(Object.entries({ "/ping": async () => null, ...answers }));
-  return (req, res) => void serve(known, req, res);
+  const talking = new Map(Object.entries(talks));
+  return (req, res) => {
+    const talk = talking.get(req.url ?? "");
+    if (talk) void converse(talk, req, res);
+    else void serve(known, req, res);
+  };
+}
+
+async function converse(talk: PeerTalk, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  res.writeHead(200).flushHeaders();
+  try {
+    await talk(req, res);
+    res.end();
+  } catch {
+    res.destroy();
+  }
 }
 
 async function serve(

@@ -2,8 +2,8 @@
  * The connections of this server to the other servers of its database: to hand on requests of clients, and to ask for
  * what only another server has.
  */
-import type { IncomingMessage } from "node:http";
-import type { Duplex, Readable } from "node:stream";
+import type { ClientRequest, IncomingMessage } from "node:http";
+import type { Duplex, Readable, Writable } from "node:stream";
 import { NodeUnavailable, PlatformError } from "../contract/errors.ts";
 import { PEER_FIELD, SERVER_VALUE } from "../http/peer-field.ts";
 import type { Running } from "../lib/lifecycle.ts";
@@ -24,6 +24,13 @@ export interface Peers extends Running {
   dial(node: string): Promise<Duplex>;
   /** Sends a request of this server's own. Rejects with NodeUnavailable, or with the refusal of the other server. */
   ask(node: string, question: Question): Promise<IncomingMessage>;
+  /** Opens a conversation: both sides write for as long as they like. Rejects as `ask` does. */
+  talk(node: string, path: string): Promise<Conversation>;
+}
+
+export interface Conversation {
+  input: Readable;
+  output: Writable;
 }
 
 export interface Question {
@@ -32,6 +39,11 @@ export interface Question {
   /** Sent as JSON. */
   body?: unknown;
   signal?: AbortSignal;
+}
+
+interface Sent {
+  asking: ClientRequest;
+  answer: Promise<IncomingMessage>;
 }
 
 /** Time limit of a connection. Peers are near: one that does not accept by then is away. */
@@ -78,16 +90,16 @@ export function createPeers({ directory, self, key, times = {} }: PeersOptions):
     return undefined;
   };
 
-  function ask(node: string, { path, body, signal }: Question): Promise<IncomingMessage> {
-    const text = body === undefined ? "" : JSON.stringify(body);
+  function send(node: string, path: string, bytes: number | null, signal?: AbortSignal): Sent {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const length = bytes === null ? {} : { "content-length": bytes };
     const asking = request({
       ...{ agent, host: node, path },
       method: "POST",
-      headers: { host: "peer", [PEER_FIELD]: SERVER_VALUE, "content-length": Buffer.byteLength(text) },
+      headers: { host: "peer", [PEER_FIELD]: SERVER_VALUE, ...length },
       signal: signal ? AbortSignal.any([signal, stopped.signal]) : stopped.signal,
     });
-    asking.once("error", (error) => {
+    asking.on("error", (error) => {
       reject(
         error instanceof NodeUnavailable || signal?.aborted
           ? error
@@ -98,8 +110,20 @@ export function createPeers({ directory, self, key, times = {} }: PeersOptions):
       if (response.statusCode === 200) resolve(response);
       else void refusalOf(response).then(reject, reject);
     });
+    return { asking, answer: promise };
+  }
+
+  function ask(node: string, { path, body, signal }: Question): Promise<IncomingMessage> {
+    const text = body === undefined ? "" : JSON.stringify(body);
+    const { asking, answer } = send(node, path, Buffer.byteLength(text), signal);
     asking.end(text);
-    return promise;
+    return answer;
+  }
+
+  async function talk(node: string, path: string): Promise<Conversation> {
+    const { asking, answer } = send(node, path, null);
+    asking.flushHeaders();
+    return { input: await answer, output: asking };
   }
 
   /** Only silence counts: a refused connection tells that the system of the other machine lives. */
@@ -126,6 +150,7 @@ export function createPeers({ directory, self, key, times = {} }: PeersOptions):
   return {
     dial: connect,
     ask,
+    talk,
     async stop() {
       clearInterval(pinging);
       stopped.abort();

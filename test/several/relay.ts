@@ -22,11 +22,11 @@ export async function startRelay(port: number): Promise<Relay> {
     open.add(socket);
     socket.on("error", () => {}).once("close", () => open.delete(socket));
   };
-  const server = createServer((client) => {
+  const server = createServer({ noDelay: true }, (client) => {
     keep(client);
     if (broken === "silent") return void client.resume();
     if (broken === "refused") return void client.destroy();
-    const upstream = connect(port, "127.0.0.1");
+    const upstream = connect({ port, host: "127.0.0.1", noDelay: true });
     keep(upstream);
     client.pipe(upstream).pipe(client);
     client.once("close", () => upstream.destroy());

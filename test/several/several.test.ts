@@ -6,6 +6,7 @@ import { machineSkip } from "../sandbox-suite.ts";
 import { agrees } from "./agreement.ts";
 import { type Cluster, startCluster } from "./cluster.ts";
 import { counting } from "./counting.ts";
+import { sharedDrives } from "./drives.ts";
 import { sharedImages } from "./images.ts";
 import { losing } from "./losing.ts";
 import { placing } from "./placing.ts";
@@ -40,6 +41,7 @@ describe("two servers", { skip: machineSkip || privatePostgresMissing() }, () =>
 
   sharing(get);
   sharedImages(get);
+  sharedDrives(get);
   throughAny(get);
   placing(get);
   counting(get, 6); // hundred.long.ts has a hundred

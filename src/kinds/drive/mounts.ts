@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { linksOf } from "../../contract/references.ts";
 import { randomWord } from "../../lib/ids.ts";
+import { mountsFromAfar } from "../../node/placement.ts";
 import type { Transaction } from "../../store/database/database.ts";
 import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import type { Platform, Settings } from "../port.ts";
@@ -47,7 +48,7 @@ const mountRequest = z.object({
 export type SandboxRef = Pick<Resource, "workspace" | "uid">;
 
 /** Answers `/drives/mount…` at a sandbox's address. */
-export function createDriveMounts({ store, settings }: Pick<Platform, "store" | "settings">) {
+export function createDriveMounts({ store, settings, nodes }: Pick<Platform, "store" | "settings" | "nodes">) {
   const list = async ({ workspace, uid }: SandboxRef): Promise<MountAnswer> => {
     const sandbox = await store.resources.getByUid(workspace, uid);
     const mounts = sandbox ? mountsOf(sandbox) : [];
@@ -66,7 +67,8 @@ export function createDriveMounts({ store, settings }: Pick<Platform, "store" | 
     const decided = await store.write(async (tx): Promise<MountAnswer | DriveMountIntent> => {
       let verdict: MountAnswer | DriveMountIntent = failure(500, "the sandbox is gone");
       const next = await store.resources.modify(tx, ref.workspace, ref.uid, (sandbox) => {
-        if (drive.node !== sandbox.node) {
+        const away = nodeElsewhere(drive, sandbox.node);
+        if (away !== undefined && !mountsFromAfar(nodes.list())) {
           verdict = failure(409, `drive '${wish.driveName}' is on another node than this sandbox`);
           return null;
         }
@@ -77,7 +79,8 @@ export function createDriveMounts({ store, settings }: Pick<Platform, "store" | 
         }
         const { driveName, mountPath, drivePath } = wish;
         const readOnly = wish.readOnly || access.mode === "read";
-        const intent = { id, drive: drive.uid, driveName, mountPath, drivePath, readOnly, phase: "wanted" as const };
+        const what = { drive: drive.uid, driveName, drivePath, ...(away !== undefined && { node: away }) };
+        const intent = { id, ...what, mountPath, readOnly, phase: "wanted" as const };
         verdict = place(sandbox, intent);
         if ("status" in verdict || verdict.id !== id) return null;
         const others = mountsOf(sandbox).filter((each) => each.mountPath !== mountPath);
@@ -156,6 +159,10 @@ export function drivePermission(
     ? access
     : `access denied: this ${kind} may use ${access.path} of drive '${name}', not ${drivePath}`;
 }
+
+/** The node of a drive, where it is not the one of the workload that mounts it. */
+export const nodeElsewhere = (drive: Pick<Resource, "node">, node: string | null): string | undefined =>
+  drive.node === null || drive.node === node ? undefined : drive.node;
 
 export type DriveMounts = ReturnType<typeof createDriveMounts>;
 

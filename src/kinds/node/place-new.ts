@@ -1,12 +1,12 @@
 /** The node of a new resource, and whether what a resource names is beside it. */
 import type { Kind } from "../../contract/kind.ts";
 import type { Link } from "../../contract/references.ts";
-import { type Need, nodeOfNeeds, placementOf } from "../../node/placement.ts";
+import { firmNeeds, type Need, nodeOfNeeds, placementOf } from "../../node/placement.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { ListScope } from "../../store/resources/search-grams.ts";
 import type { Platform } from "../port.ts";
 
-/** Kinds whose files a workload uses on its own node. */
+/** Kinds whose files a workload uses, and which are on one node. */
 export const BESIDE: ReadonlySet<string> = new Set(["volume", "drive"]);
 
 interface NewResource {
@@ -26,7 +26,7 @@ export async function nodeOfNew({ kind, scope, parents, links }: NewResource, de
   return placementOf({ needs, self: nodes.self.id, nodes: nodes.list(), fullShare: deps.settings.nodeFullShare });
 }
 
-/** Refuses links to volumes and drives that are not on the node of the resource. */
+/** Refuses links to volumes, and to drives that cannot be mounted from afar, that are not on the node of the resource. */
 export async function requireBeside(
   resource: Pick<Resource, "kind" | "name" | "workspace" | "node">,
   links: readonly Link[],
@@ -34,8 +34,9 @@ export async function requireBeside(
 ): Promise<void> {
   if (resource.node === null || isAlone(deps)) return;
   const { kind, name, node } = resource;
-  const needs = await needsOf(links, resource.workspace, deps);
-  if (needs.length > 0) nodeOfNeeds([{ kind, name, node }, ...needs], deps.nodes.list());
+  const nodes = deps.nodes.list();
+  const needs = firmNeeds(await needsOf(links, resource.workspace, deps), nodes);
+  if (needs.length > 0) nodeOfNeeds([{ kind, name, node }, ...needs], nodes);
 }
 
 /** Everything is on the one node there is. */

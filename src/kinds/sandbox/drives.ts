@@ -13,7 +13,7 @@ const REASON_MAX = 500;
 /** Drives that were mounted before are mounted at the start; new mount requests are tried on the running sandbox. */
 export async function provenDriveMounts(sandbox: Sandbox, deps: Deps): Promise<Mount[]> {
   const proven = mountsOf(sandbox).filter(({ phase }) => phase === "mounted");
-  for (const { drive } of proven) await (await need(deps.driver, "drives")).create(drive);
+  for (const { drive, node } of proven) if (node === undefined) await (await need(deps.driver, "drives")).create(drive);
   return proven.map(mountOf);
 }
 
@@ -58,7 +58,7 @@ async function applyOne(
       return null;
     }
     const hotMounts = await need(driver, "hotMounts");
-    await (await need(driver, "drives")).create(intent.drive);
+    if (intent.node === undefined) await (await need(driver, "drives")).create(intent.drive);
     await hotMounts.mount(uid, mountOf(intent));
     return { ...intent, phase: "mounted" };
   } catch (error) {
@@ -74,8 +74,8 @@ async function unmountStrays({ uid }: Resource, wanted: readonly DriveMountInten
     if ("drive" in source && !platform && !known.has(path)) await (await need(driver, "hotMounts")).unmount(uid, path);
 }
 
-const mountOf = ({ drive, driveName, drivePath, mountPath, readOnly }: DriveMountIntent): Mount => ({
-  source: { drive, ...(drivePath === "/" ? {} : { path: drivePath }) },
+const mountOf = ({ drive, node, driveName, drivePath, mountPath, readOnly }: DriveMountIntent): Mount => ({
+  source: { drive, ...(drivePath === "/" ? {} : { path: drivePath }), ...(node === undefined ? {} : { node }) },
   path: mountPath,
   readOnly,
   name: driveName,

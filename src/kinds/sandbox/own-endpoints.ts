@@ -14,7 +14,7 @@ export interface SandboxRequest {
 /** Takes the request's body. null instead of an endpoint = the daemon answers the request. */
 export type SandboxEndpoint = (body: Buffer) => Promise<MountAnswer>;
 
-export function createOwnEndpoints(deps: Pick<Platform, "store" | "settings">) {
+export function createOwnEndpoints(deps: Pick<Platform, "store" | "settings" | "nodes">) {
   const drives = createDriveMounts(deps);
   return ({ workspace, uid, method, path }: SandboxRequest): SandboxEndpoint | null => {
     const found = DRIVE_MOUNT_PATH.exec(path);

@@ -6,7 +6,7 @@ import { need } from "../../node/capabilities/need.ts";
 import type { Mount } from "../../node/workload.ts";
 import { ofKind, type Resource } from "../../store/resources/resource.ts";
 import { drive as driveKind } from "../drive/kind.ts";
-import { drivePermission } from "../drive/mounts.ts";
+import { drivePermission, nodeElsewhere } from "../drive/mounts.ts";
 import type { Deps } from "../port.ts";
 import { workloadSpec } from "./spec.ts";
 
@@ -21,9 +21,11 @@ export async function driveMounts(owner: Resource, spec: Record<string, unknown>
     if (!drive || drive.deletedAt !== null) throw new PlatformError("not_found", `Drive '${name}' does not exist.`);
     const access = drivePermission(ofKind(driveKind, drive), owner, drivePath, deps.settings);
     if (typeof access === "string") throw new PlatformError("forbidden", `It cannot start: ${access}.`);
-    await (await need(deps.driver, "drives")).create(drive.uid);
+    const node = nodeElsewhere(drive, deps.nodes.shared ? drive.node : deps.nodes.self.id);
+    if (node === undefined) await (await need(deps.driver, "drives")).create(drive.uid);
+    const part = drivePath === "/" ? {} : { path: drivePath };
     mounts.push({
-      source: { drive: drive.uid, ...(drivePath === "/" ? {} : { path: drivePath }) },
+      source: { drive: drive.uid, ...part, ...(node === undefined ? {} : { node }) },
       path: plainPath(mountPath),
       readOnly: readOnly || access.mode === "read",
       name,

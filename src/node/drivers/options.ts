@@ -39,6 +39,8 @@ export interface DriverOptions {
   commandOf?: CommandOf;
   /** Whether another server was heard of lately, for a driver whose workloads belong to all servers. */
   isLive?: (node: string) => boolean;
+  /** For the local driver: a socket through which mounts of drives of other nodes reach these nodes. */
+  driveSocket?: string | undefined;
   /** Trouble in the background that no caller hears of. */
   onWarning?: (message: string, fields: Record<string, unknown>) => void;
 }

@@ -39,6 +39,7 @@ import { gradesOf, type Machine, openMachine } from "./machine/machine.ts";
 import { type Nat, openNat } from "./network/nat.ts";
 import { sweepDrives } from "./storage/drives.ts";
 import { unmountLeftovers } from "./storage/loop-image.ts";
+import { RemoteDrives } from "./storage/remote-drives.ts";
 import { RootDisks } from "./storage/root-disks.ts";
 import { Storage } from "./storage/storage.ts";
 import { treeCopier } from "./storage/tree-copy.ts";
@@ -81,6 +82,8 @@ export interface LocalDriverOptions {
   outbound?: "auto" | "proxy";
   /** MB that the roots of workloads leave free on the disk of `dataDir`. Default KEEP_FREE_MB. */
   keepFreeMb?: number;
+  /** Socket through which mounts of drives of other nodes reach these nodes. Default: there are none. */
+  driveSocket?: string | undefined;
   /** Called for failures in the background, which no caller sees. */
   onWarning?: (message: string, fields: Record<string, unknown>) => void;
 }
@@ -222,6 +225,10 @@ export class LocalDriver implements Driver {
     this.#storage = new Storage({
       volumes: parts.volumes,
       drives: this.#path("drives"),
+      remote: new RemoteDrives({
+        ...{ dir: this.#path("remote-drives"), spawner: machine.spawner, socket: options.driveSocket ?? null },
+        mounts: () => this.#fleet.claimed().flatMap(({ alive, record }) => (alive ? record.mounts : [])),
+      }),
       usersOf: (volume) => this.#fleet.usersOf(volume),
     });
     this.#freezing = new LocalFreezing(this.#fleet, this.#serial, this.#storage);
@@ -287,6 +294,7 @@ export class LocalDriver implements Driver {
     await this.#snapshots.sweep();
     await this.#volumeCopies.open();
     await sweepDrives(this.#path("drives"));
+    await this.#storage.sweep();
     await imageStore.sweepImages(this.#parts.images, this.#layersInUse());
     this.#fleet.stock(base, "outbound");
   }
@@ -376,6 +384,7 @@ export class LocalDriver implements Driver {
       if (keepFiles && workload.keepsFiles) return workload.halt(graceMs, ended);
       await this.#fleet.remove(workload, graceMs, ended);
       await this.#snapshots.sweep();
+      await this.#storage.sweep();
     });
   }
 
@@ -402,6 +411,7 @@ export class LocalDriver implements Driver {
     }
     this.#disks.stop();
     await this.#fleet.close();
+    if (workloads === "end" || workloads === "kill") await this.#storage.sweep();
     await this.#egress.stop();
     await this.#parts.machine.spawner.stop();
     const allEnded = workloads === "end" || workloads === "kill";

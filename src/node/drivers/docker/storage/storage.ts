@@ -96,6 +96,8 @@ export class Storage {
   ): Promise<ContainerMount> {
     const { store, usersOf } = this.#options;
     if ("drive" in source) {
+      if (source.node !== undefined)
+        throw new PlatformError("unprocessable", "The driver docker mounts no drives of other nodes.");
       if (source.path !== undefined && source.path !== "/") throw wholeDrive();
       if (!(await store.find("drive", source.drive))) throw missing("drive", source.drive);
       return store.mount("drive", source.drive, path, readOnly);

@@ -6,6 +6,7 @@ import type { Serial } from "../../common/serial.ts";
 import { checkMount } from "../../common/spec-check.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Fleet } from "../workload/fleet.ts";
+import type { Workload } from "../workload/workload.ts";
 import { needsIsolation } from "./needs-isolation.ts";
 
 export class LocalHotMounts implements HotMounts {
@@ -27,8 +28,10 @@ export class LocalHotMounts implements HotMounts {
       if (workload.record.grade === "none") throw needsIsolation();
       if (workload.record.grade === "vm-like") throw mountsAtStart();
       const there = workload.record.mounts.find(({ path }) => path === mount.path);
-      if (there && sameMount(there, mount)) return;
-      if (there) throw new PlatformError("conflict", `Something else is mounted at ${mount.path}.`);
+      if (there && sameMount(there, mount)) {
+        if (await this.#storage.isAlive(there)) return;
+        await this.#unmount(workload, there);
+      } else if (there) throw new PlatformError("conflict", `Something else is mounted at ${mount.path}.`);
       const { hostMounts, release } = await this.#storage.expose(uid, [mount]);
       try {
         await workload.mount(mount, hostMounts);
@@ -43,10 +46,16 @@ export class LocalHotMounts implements HotMounts {
       const workload = this.#fleet.known(uid);
       const mount = workload.record.mounts.find((each) => each.path === path);
       if (!mount) return false;
-      if ("volume" in mount.source) throw new PlatformError("conflict", "A volume stays attached until the end.");
-      await workload.unmount(mount, this.#storage.driveDir(mount.source.drive));
+      await this.#unmount(workload, mount);
+      await this.#storage.sweep();
       return true;
     });
+  }
+
+  async #unmount(workload: Workload, { source, ...mount }: Mount): Promise<void> {
+    if ("volume" in source) throw new PlatformError("conflict", "A volume stays attached until the end.");
+    const there = workload.record.mounts.find(({ path }) => path === mount.path);
+    if (there) await workload.unmount(there, this.#storage.driveDir({ source, ...mount }));
   }
 }
 

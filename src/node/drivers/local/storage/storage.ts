@@ -8,14 +8,21 @@ import { Serial } from "../../common/serial.ts";
 import { checkId } from "../../common/spec-check.ts";
 import type { HostMount } from "../workload/launch-program.ts";
 import { createDrive, driveBytes, driveFolders, removeDrive } from "./drives.ts";
+import type { RemoteDrives } from "./remote-drives.ts";
 import { createVolume, destroyVolume, exposeVolume, observeVolume, type VolumeStore } from "./volumes.ts";
 
 export interface StorageOptions {
   volumes: VolumeStore;
   /** Folder of the drives. */
   drives: string;
+  remote: RemoteDrives;
   /** Uids of the workloads that have a volume. */
   usersOf: (volume: string) => string[];
+}
+
+interface DriveMount {
+  source: Extract<Mount["source"], { drive: string }>;
+  readOnly?: boolean;
 }
 
 /** Sources of mounts on the host, valid until they are released. */
@@ -72,8 +79,23 @@ export class Storage {
     return this.#serial.run(`volume ${volume}`, work);
   }
 
-  driveDir(id: string): string {
-    return join(this.#options.drives, id);
+  /** The host folder of a drive as a workload has it mounted. */
+  driveDir({ source, readOnly = false }: DriveMount): string {
+    const { drive, node } = source;
+    return node === undefined
+      ? join(this.#options.drives, drive)
+      : this.#options.remote.pathOf({ ...source, node }, readOnly);
+  }
+
+  /** False for a drive of another node that nothing serves any more. */
+  async isAlive({ source, readOnly = false }: Mount): Promise<boolean> {
+    if (!("drive" in source) || source.node === undefined) return true;
+    return this.#options.remote.isAlive({ ...source, node: source.node }, readOnly);
+  }
+
+  /** Lets go of drives of other nodes that no workload has. */
+  sweep(): Promise<void> {
+    return this.#options.remote.sweep();
   }
 
   /** Finds the mounts' sources on the host. Locks each volume meanwhile, so that two creates cannot both take it. */
@@ -97,9 +119,14 @@ export class Storage {
     { source, path, readOnly = false }: Mount,
     releases: (() => Promise<void>)[],
   ): Promise<HostMount> {
+    if ("drive" in source && source.node !== undefined) {
+      const taken = await this.#options.remote.take({ ...source, node: source.node }, readOnly);
+      releases.push(taken.release);
+      return { base: taken.path, path, readOnly };
+    }
     if ("drive" in source) {
       const below = source.path === undefined ? {} : { below: source.path };
-      return { base: this.driveDir(source.drive), ...below, path, readOnly };
+      return { base: this.driveDir({ source }), ...below, path, readOnly };
     }
     const letNextIn = await this.#serial.hold(`volume ${source.volume}`);
     releases.push(async () => letNextIn());
