@@ -19,6 +19,9 @@ export const fuseMissing: string | false =
         ? false
         : "needs /dev/fuse: modprobe fuse";
 
+/** Far longer than the owner needs to start, also on a busy machine. */
+const WAIT_MS = 60_000;
+
 export interface MountOptions {
   readOnly?: boolean;
   path?: string;
@@ -58,7 +61,7 @@ export async function openDriveOwner(): Promise<DriveOwner> {
   const spawner = new Spawner(join(dir, "spawner"), process.arch === "x64" ? "x64" : "arm64");
   await spawner.open();
   const mounts: Mount[] = [];
-  const drives = new RemoteDrives({ dir: join(dir, "mounts"), spawner, socket, waitMs: 3000, mounts: () => mounts });
+  const drives = new RemoteDrives({ dir: join(dir, "mounts"), spawner, socket, waitMs: WAIT_MS, mounts: () => mounts });
   const stop = async (): Promise<void> => {
     closed();
     mounts.length = 0;

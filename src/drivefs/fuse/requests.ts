@@ -55,7 +55,8 @@ export class Requests {
     if (FORGETS.has(request.opcode)) return this.#forget(request);
     const handler = this.#handlers[request.opcode];
     if (!handler) throw new FileError("ENOSYS");
-    await this.#findRoot();
+    // A close has to work also while the server is away: whoever ends a program waits for it.
+    if (!BY_HANDLE.has(request.opcode)) await this.#findRoot();
     return handler(request, this.#known as KnownFiles);
   }
 
@@ -209,6 +210,12 @@ export class Requests {
 }
 
 const FORGETS: ReadonlySet<number> = new Set([OPCODE.forget, OPCODE.batchForget, OPCODE.interrupt, OPCODE.destroy]);
+
+/** Questions about what is open, which name no path. */
+const BY_HANDLE: ReadonlySet<number> = new Set([
+  ...[OPCODE.flush, OPCODE.release, OPCODE.read, OPCODE.write, OPCODE.fsync, OPCODE.readdir, OPCODE.releasedir],
+  OPCODE.statfs,
+]);
 
 const handleAt = (args: Buffer, at: number): number => Number(args.readBigUInt64LE(at));
 
