@@ -3,21 +3,26 @@ import assert from "node:assert/strict";
 import { setTimeout } from "node:timers/promises";
 import type { TestPlatform } from "../../test/platform.ts";
 import type { Figure } from "./report.ts";
-import { p95, untilFrame, type Visit, watchLongTasks } from "./visit.ts";
+import { figuresOfTerminal } from "./terminal.ts";
+import { untilFrame, type Visit, watchLongTasks } from "./visit.ts";
 
 const LINES = 100_000;
 /** The sandbox writes some lines of its own, and the page holds no more than LINES. */
 const LINES_MIN = 99_000;
 const TASKS = 100_000;
-const ECHOES = 40;
-const INTERRUPTS = 5;
 const TALKER = "talker";
 const HOUR_MS = 3_600_000;
 const LOOK_EVERY_MS = 200;
 const LOOKS_MAX = 300;
 
-export async function figuresOfWorkloads(visit: Visit): Promise<Figure[]> {
+export const WORKLOAD_PARTS = ["logs", "tasks", "terminal"] as const;
+
+export async function figuresOfWorkloads(
+  visit: Visit,
+  parts: readonly (typeof WORKLOAD_PARTS)[number][],
+): Promise<Figure[]> {
   const { platform } = visit;
+  if (parts.length === 0) return [];
   if (!(await platform.app.runsWorkloads())) {
     console.log("This machine runs no workloads: logs, tasks and the terminal are left out.");
     return [];
@@ -27,7 +32,10 @@ export async function figuresOfWorkloads(visit: Visit): Promise<Figure[]> {
     body: { metadata: { name: TALKER }, spec: { runtime: { memory: 512 } } },
   });
   assert.equal(made.status, 200, JSON.stringify(made.body));
-  return [...(await logs(visit)), ...(await tasks(visit)), ...(await terminal(visit))];
+  const measures = { logs, tasks, terminal: (one: Visit) => figuresOfTerminal(one, TALKER) };
+  const figures: Figure[] = [];
+  for (const part of parts) figures.push(...(await measures[part](visit)));
+  return figures;
 }
 
 async function logs({ page, platform, open }: Visit): Promise<Figure[]> {
@@ -42,8 +50,10 @@ async function logs({ page, platform, open }: Visit): Promise<Figure[]> {
   await page.getByRole("log").waitFor();
   await page.getByRole("button", { name: "Pause" }).click();
   const longest = await watchLongTasks(page);
-  const shown = `Number(document.body.innerText.match(/([\\d,]+) lines? shown/)?.[1].replaceAll(",", "") ?? 0)`;
-  const isWhole = `document.body.innerText.includes("This is the first line of the time.")`;
+  // Texts of elements: `innerText` of the page lays it out, and would itself be the longest task.
+  const texts = `[...document.querySelectorAll("span.quiet")].map((one) => one.textContent)`;
+  const shown = `Number(${texts}.join(" ").match(/([\\d,]+) lines? shown/)?.[1].replaceAll(",", "") ?? 0)`;
+  const isWhole = `${texts}.includes("This is the first line of the time.")`;
   let last = await page.evaluate<number>(shown);
   while (last < LINES && !(await page.evaluate<boolean>(isWhole))) {
     await untilFrame(page, `document.querySelector(".log").scrollTop = 0`, `${shown} > ${last} || ${isWhole}`);
@@ -95,38 +105,4 @@ async function tasks({ page, platform, open }: Visit): Promise<Figure[]> {
   );
   await platform.call("DELETE", `/jobs/many/executions/${id}`, { workspace: "main" });
   return [{ what: `${TASKS} tasks drawn after a click`, value: drawn, limit: 300 }];
-}
-
-async function terminal({ page, open }: Visit): Promise<Figure[]> {
-  await open(`sandboxes/${TALKER}?tab=terminal`);
-  const rows = `document.querySelector(".xterm-rows")`;
-  await page.locator(".xterm-rows").getByText(/[#$]/).first().waitFor();
-  await page.getByRole("textbox").focus();
-  const cursorLine = `[...${rows}.children].filter((row) => row.textContent.trim() !== "").at(-1)?.textContent.trimEnd()`;
-  const echoes: number[] = [];
-  for (let at = 0; at < ECHOES; at += 1) {
-    const letter = "abcdefghij"[at % 10] ?? "a";
-    await page.evaluate(`window.was = ${cursorLine}.length`);
-    const seen = untilFrame(page, "", `${cursorLine}.length > window.was`);
-    const pressed = performance.now();
-    await page.keyboard.press(letter);
-    await seen;
-    echoes.push(performance.now() - pressed);
-  }
-  await page.keyboard.press("Control+c");
-  const ends: number[] = [];
-  for (let at = 0; at < INTERRUPTS; at += 1) {
-    await page.keyboard.type("yes");
-    await page.keyboard.press("Enter");
-    await untilFrame(page, "", `[...${rows}.children].every((row) => row.textContent.trim() === "y")`);
-    const stopped = untilFrame(page, "", `/[#$]$/.test(${cursorLine} ?? "")`);
-    const pressed = performance.now();
-    await page.keyboard.press("Control+c");
-    await stopped;
-    ends.push(performance.now() - pressed);
-  }
-  return [
-    { what: "terminal: key to echo, p95", value: p95(echoes), limit: 20 },
-    { what: "terminal: Ctrl-C during `yes` to prompt, p95", value: p95(ends), limit: 100 },
-  ];
 }

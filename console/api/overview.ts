@@ -1,7 +1,7 @@
 /** The workspace at a glance, and what the person may do in it. */
 import { call } from "./call.ts";
 import { isLive } from "./live.ts";
-import { useAnswer } from "./query.ts";
+import { type Question, useAnswer } from "./query.ts";
 
 export interface Overview {
   kinds: readonly { kind: string; plural: string; total: number; statuses: Readonly<Record<string, number>> }[];
@@ -13,12 +13,13 @@ const EVERY_MS = 10_000;
 /** Costs change without a change of a resource. */
 const LIVE_EVERY_MS = 60_000;
 
+export const askOverview = (workspace: string): Question<Overview> => ({
+  key: ["overview", workspace],
+  ask: (signal) => call({ path: "/overview", workspace, signal }),
+});
+
 export const useOverview = (workspace: string) =>
-  useAnswer<Overview>({
-    key: ["overview", workspace],
-    everyMs: isLive.value ? LIVE_EVERY_MS : EVERY_MS,
-    ask: (signal) => call({ path: "/overview", workspace, signal }),
-  });
+  useAnswer({ ...askOverview(workspace), everyMs: isLive.value ? LIVE_EVERY_MS : EVERY_MS });
 
 export interface Me {
   sub: string;
@@ -28,8 +29,12 @@ export interface Me {
   refused: Readonly<Record<string, string>>;
 }
 
-export const useMe = (workspace: string) =>
-  useAnswer<Me>({ key: ["me", workspace], ask: (signal) => call({ path: "/users/me", workspace, signal }) });
+export const askMe = (workspace: string): Question<Me> => ({
+  key: ["me", workspace],
+  ask: (signal) => call({ path: "/users/me", workspace, signal }),
+});
+
+export const useMe = (workspace: string) => useAnswer(askMe(workspace));
 
 /** Why the person may not use an operation; null when it is allowed, or not known yet. */
 export const useRefusal = (workspace: string, operation: string): string | null =>

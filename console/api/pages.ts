@@ -1,6 +1,6 @@
 /** A list that grows page by page in both directions from where it was opened, and stays fresh while it is shown. */
 import { InfiniteQueryObserver, keepPreviousData } from "@tanstack/query-core";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { nameOf } from "../lib/members.ts";
 import type { Collection } from "../lib/places.ts";
 import { isLive } from "./live.ts";
@@ -27,12 +27,21 @@ export interface Rows {
   earlier(): void;
 }
 
+const firstPage = (workspace: string, collection: Collection, query: ListQuery, from: string) => ({
+  queryKey: [...collectionKey(workspace, collection), "list", query, from],
+  queryFn: ({ pageParam, signal }: { pageParam: Spot; signal: AbortSignal }) =>
+    listPage(workspace, collection, query, pageParam, signal),
+  initialPageParam: spotAt(from),
+});
+
+/** Asks for the first rows before the list is drawn. */
+export function askRows(workspace: string, collection: Collection, query: ListQuery, from: string): void {
+  void queries.prefetchInfiniteQuery(firstPage(workspace, collection, query, from));
+}
+
 export function useRows(workspace: string, collection: Collection, query: ListQuery, from = ""): Rows {
   const options = {
-    queryKey: [...collectionKey(workspace, collection), "list", query, from],
-    queryFn: ({ pageParam, signal }: { pageParam: Spot; signal: AbortSignal }) =>
-      listPage(workspace, collection, query, pageParam, signal),
-    initialPageParam: spotAt(from),
+    ...firstPage(workspace, collection, query, from),
     getNextPageParam: (last: Page) => last.next,
     getPreviousPageParam: (first: Page) => first.previous,
     maxPages: KEPT_PAGES_MAX,
@@ -44,7 +53,7 @@ export function useRows(workspace: string, collection: Collection, query: ListQu
   const observer = useMemo(() => new InfiniteQueryObserver(queries, options), []);
   observer.setOptions(options);
   const [, show] = useState(0);
-  useEffect(() => observer.subscribe(() => show((count) => count + 1)), [observer]);
+  useLayoutEffect(() => observer.subscribe(() => show((count) => count + 1)), [observer]);
   const { data, error, isPending, isFetching, isPlaceholderData, hasNextPage, hasPreviousPage } =
     observer.getCurrentResult();
   const place = useRef(from);

@@ -1,6 +1,6 @@
 /** Answers of the server, kept and shared by the components that show them. */
 import { MutationObserver, QueryClient, QueryObserver, type QueryObserverResult } from "@tanstack/query-core";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { ApiFailure } from "./failure.ts";
 
 const RETRIES_MAX = 3;
@@ -24,6 +24,11 @@ export interface Question<T> {
   enabled?: boolean;
 }
 
+/** Asks before a component does; the component then finds the answer, or the request on its way. */
+export function readAhead<T>({ key, ask }: Question<T>): void {
+  void queries.prefetchQuery({ queryKey: key, queryFn: ({ signal }) => ask(signal) });
+}
+
 export function useAnswer<T>({ key, ask, everyMs, enabled = true }: Question<T>): QueryObserverResult<T, Error> {
   const options = {
     queryKey: key,
@@ -37,7 +42,8 @@ export function useAnswer<T>({ key, ask, everyMs, enabled = true }: Question<T>)
   const observer = useMemo(() => new QueryObserver<T, Error>(queries, options), []);
   observer.setOptions(options);
   const [, show] = useState(0);
-  useEffect(() => observer.subscribe(() => show((count) => count + 1)), [observer]);
+  // The question goes out with the drawing of the page and not, as with `useEffect`, a frame after it.
+  useLayoutEffect(() => observer.subscribe(() => show((count) => count + 1)), [observer]);
   return observer.getOptimisticResult(queries.defaultQueryOptions(options));
 }
 

@@ -3,7 +3,7 @@ import { createdAt, nameOf } from "../lib/members.ts";
 import { type Collection, collectionPath, itemPath } from "../lib/places.ts";
 import { call, send } from "./call.ts";
 import { isLive } from "./live.ts";
-import { queries, useAnswer } from "./query.ts";
+import { type Question, queries, useAnswer } from "./query.ts";
 
 export interface ListQuery {
   q: string;
@@ -112,15 +112,16 @@ export interface Found {
 
 const ITEM_EVERY_MS = 3000;
 
+export const askResource = (workspace: string, collection: Collection, name: string): Question<Found> => ({
+  key: [...collectionKey(workspace, collection), "item", name],
+  ask: async (signal) => {
+    const response = await send({ path: itemPath(collection, name), workspace, signal });
+    return { resource: await response.json(), etag: response.headers.get("etag") };
+  },
+});
+
 export const useResource = (workspace: string, collection: Collection, name: string) =>
-  useAnswer<Found>({
-    key: [...collectionKey(workspace, collection), "item", name],
-    everyMs: isLive.value ? undefined : ITEM_EVERY_MS,
-    ask: async (signal) => {
-      const response = await send({ path: itemPath(collection, name), workspace, signal });
-      return { resource: await response.json(), etag: response.headers.get("etag") };
-    },
-  });
+  useAnswer({ ...askResource(workspace, collection, name), everyMs: isLive.value ? undefined : ITEM_EVERY_MS });
 
 export const changed = (workspace: string, collection: Collection): Promise<void> =>
   queries.invalidateQueries({ queryKey: collectionKey(workspace, collection) });

@@ -3,6 +3,7 @@
  * few minutes, which stays in memory.
  */
 import { signal } from "@preact/signals";
+import { earlyToken } from "../lib/early-token.ts";
 import { failureOf, unreachable } from "./failure.ts";
 
 export type SessionState = "unknown" | "open" | "none" | "linkGone" | "linkOfAnother";
@@ -32,7 +33,7 @@ export function forgetToken(): void {
 }
 
 async function ask(): Promise<string> {
-  const response = await post("/console/token");
+  const response = (await earlyToken()) ?? (await post("/console/token"));
   if (!response.ok) {
     if (response.status === 401) sessionState.value = "none";
     throw await failureOf(response);
@@ -43,9 +44,14 @@ async function ask(): Promise<string> {
   return told.token;
 }
 
-/** Uses the secret of a link, which stands behind the `#`, and removes it from the address. */
+const LINK = /^#([\w-]{43})$/;
+
+/** The page was opened by a link, whose secret stands behind the `#`. */
+export const isByLink = LINK.test(location.hash);
+
+/** Uses the secret of a link and removes it from the address. */
 export async function openSession(): Promise<void> {
-  const secret = /^#([\w-]{43})$/.exec(location.hash)?.[1];
+  const secret = LINK.exec(location.hash)?.[1];
   if (secret !== undefined) {
     history.replaceState(null, "", location.pathname + location.search);
     const response = await post("/console/session", { link: secret });

@@ -1,6 +1,6 @@
 /** The workspaces of the person who is signed in. */
 import { call } from "./call.ts";
-import { queries, useAnswer } from "./query.ts";
+import { type Question, queries, useAnswer } from "./query.ts";
 
 export interface GroupMapping {
   groupName: string;
@@ -18,14 +18,15 @@ export interface Workspace {
 
 const KEY = ["workspaces"];
 
-export const useWorkspaces = () =>
-  useAnswer<Workspace[]>({
-    key: KEY,
-    ask: async (signal) => {
-      const answer = await call<Workspace[] | { data: Workspace[] }>({ path: "/workspaces", signal });
-      return Array.isArray(answer) ? answer : answer.data;
-    },
-  });
+export const askWorkspaces = (): Question<Workspace[]> => ({
+  key: KEY,
+  ask: async (signal) => {
+    const answer = await call<Workspace[] | { data: Workspace[] }>({ path: "/workspaces", signal });
+    return Array.isArray(answer) ? answer : answer.data;
+  },
+});
+
+export const useWorkspaces = () => useAnswer(askWorkspaces());
 
 /** The workspace of the page; undefined until it is known. */
 export const useWorkspace = (name: string): Workspace | undefined =>

@@ -29,7 +29,23 @@ export function spanText(ms: number): string {
 export const durationOf = (from: string, until: string): string =>
   spanText((until === "" ? Date.now() : Date.parse(until)) - Date.parse(from));
 
-export const timeOf = (time: string): string => (time === "" ? "" : new Date(time).toLocaleString());
+/** `Date.toLocaleString` makes a formatter for each call, which is most of the time that a row of a list takes. */
+const TIME = new Intl.DateTimeFormat(undefined, {
+  ...{ year: "numeric", month: "numeric", day: "numeric" },
+  ...{ hour: "numeric", minute: "numeric", second: "numeric" },
+});
+const SHORT = new Intl.DateTimeFormat(undefined, {
+  ...{ month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
+});
+
+const formatted = (format: Intl.DateTimeFormat, time: string): string => {
+  const date = new Date(time);
+  return Number.isNaN(date.getTime()) ? "" : format.format(date);
+};
+
+export const timeOf = (time: string): string => formatted(TIME, time);
+/** Without year and seconds. */
+export const shortTimeOf = (time: string): string => formatted(SHORT, time);
 
 export function bytesOf(bytes: number): string {
   const units = ["B", "KB", "MB", "GB", "TB"];

@@ -1,6 +1,9 @@
-/** Which page is shown: the sign-in without a session, the first workspace without an address. */
+/**
+ * Which page is shown: the sign-in without a session, the first workspace without an address. Somebody who was here
+ * before sees the page while the session is looked up; its requests wait for the token.
+ */
 import { useEffect } from "preact/hooks";
-import { sessionState } from "../api/session.ts";
+import { isByLink, sessionState } from "../api/session.ts";
 import { useWorkspaces } from "../api/workspaces.ts";
 import { go } from "../lib/location.ts";
 import { Failure, Loading } from "../ui/notice.tsx";
@@ -10,8 +13,10 @@ import { lastWorkspace } from "./last-workspace.ts";
 import { Shell } from "./shell/shell.tsx";
 import { OtherLink, SignIn } from "./sign-in.tsx";
 
+const isKnown = !isByLink && lastWorkspace.value !== "";
+
 export function App() {
-  const state = sessionState.value;
+  const state = sessionState.value === "unknown" && isKnown ? "open" : sessionState.value;
   return (
     <>
       {state === "unknown" ? (

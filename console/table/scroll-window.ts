@@ -1,4 +1,8 @@
-/** A part that scrolls over any number of rows of one height: which rows are in the document, and what stays in view. */
+/**
+ * A part that scrolls over any number of rows of one height: which rows are in the document, and what stays in view.
+ * Positions are counted in rows and never read back from the document while it is being drawn: each such reading would
+ * lay the page out once more.
+ */
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Window, windowOf } from "./window.ts";
@@ -23,51 +27,97 @@ export interface ScrollWindow {
   onScroll(): void;
 }
 
+/** Until the height of the part is known. */
 const HEIGHT_PX = 900;
 /** A scroll over fewer rows stays within the rows around the view. */
 const NEAR_ROWS = 8;
 /** So near to an edge the rows beyond it are asked for. */
 const EDGE_ROWS = 20;
+/** Rows before a place are asked for when the place has been shown for so long: a slider passes many places. */
+const START_AFTER_MS = 150;
+/** Further down than any rows reach. */
+const END_PX = 1e9;
 
-/** The first row in view: it stays where it is when rows come or go above it. */
-interface Anchor {
+interface View {
+  topPx: number;
+  heightPx: number;
+  /** The position for which rows were last drawn. */
+  drawnPx: number;
   place: string;
-  key: string;
-  at: number;
+  /** The first row in view: it stays where it is when rows come or go above it. */
+  anchor: { key: string; at: number } | null;
 }
 
 export function useScrollWindow<Row>(options: ScrollOptions<Row>): ScrollWindow {
-  const { rows, keyOf, rowPx, place = "", onEnd, onStart, isFollowing = false } = options;
+  const { rows, rowPx, place = "", isFollowing = false } = options;
   const frame = useRef<HTMLDivElement>(null);
-  const anchor = useRef<Anchor | null>(null);
-  const [scrollPx, setScrollPx] = useState(0);
-  const moved = (): void => {
-    const { current } = frame;
-    if (!current) return;
-    const { scrollTop, clientHeight, scrollHeight } = current;
-    // A new window only when the old one runs out, not at every pixel.
-    if (Math.abs(scrollTop - scrollPx) > NEAR_ROWS * rowPx || scrollTop === 0) setScrollPx(scrollTop);
-    const at = Math.min(rows.length - 1, Math.floor(scrollTop / rowPx));
-    const row = rows[at];
-    anchor.current = row === undefined ? null : { place, key: keyOf(row), at };
-    if (scrollHeight - scrollTop - clientHeight < EDGE_ROWS * rowPx) onEnd?.();
-    if (scrollTop < EDGE_ROWS * rowPx) onStart?.();
-  };
+  const view = useRef<View>({ topPx: 0, heightPx: HEIGHT_PX, drawnPx: 0, place, anchor: null });
+  const latest = useRef(options);
+  latest.current = options;
+  const [, draw] = useState(0);
+  const topPx = isFollowing
+    ? Math.max(0, rows.length * rowPx - view.current.heightPx)
+    : topOf(view.current, place, options);
+  view.current.drawnPx = topPx;
+
   useLayoutEffect(() => {
     const { current } = frame;
     if (!current) return;
-    const old = anchor.current;
-    if (isFollowing) current.scrollTop = current.scrollHeight;
-    else if (old !== null && old.place !== place) current.scrollTop = 0;
-    else if (old !== null && (rows[old.at] === undefined || keyOf(rows[old.at] as Row) !== old.key)) {
-      const now = rows.findIndex((row) => keyOf(row) === old.key);
-      if (now >= 0) current.scrollTop += (now - old.at) * rowPx;
-    }
-    moved();
+    const size = new ResizeObserver(() => {
+      const { clientHeight } = current;
+      if (Math.abs(clientHeight - view.current.heightPx) < rowPx) return;
+      view.current.heightPx = clientHeight;
+      draw((count) => count + 1);
+    });
+    size.observe(current);
+    return () => size.disconnect();
+  }, []);
+
+  useLayoutEffect(() => {
+    const { current } = frame;
+    if (!current) return;
+    if (isFollowing) current.scrollTop = END_PX;
+    else if (topPx !== view.current.topPx) current.scrollTop = topPx;
+    view.current = { ...view.current, topPx, place, anchor: anchorAt(topPx, options) };
+    if (isNearEnd(view.current, options)) options.onEnd?.();
+    const later = setTimeout(() => {
+      if (view.current.topPx < EDGE_ROWS * rowPx) latest.current.onStart?.();
+    }, START_AFTER_MS);
+    return () => clearTimeout(later);
   }, [rows, place, isFollowing]);
-  return {
-    frame,
-    shown: windowOf(rows.length, scrollPx, frame.current?.clientHeight ?? HEIGHT_PX, rowPx),
-    onScroll: moved,
+
+  const onScroll = (): void => {
+    const { current } = frame;
+    if (!current) return;
+    const { scrollTop } = current;
+    view.current = { ...view.current, topPx: scrollTop, anchor: anchorAt(scrollTop, options) };
+    // New rows only when the drawn ones run out, not at every pixel.
+    if (Math.abs(scrollTop - view.current.drawnPx) > NEAR_ROWS * rowPx) draw((count) => count + 1);
+    if (isNearEnd(view.current, options)) options.onEnd?.();
+    if (scrollTop < EDGE_ROWS * rowPx) options.onStart?.();
   };
+  return { frame, shown: windowOf(rows.length, topPx, view.current.heightPx, rowPx), onScroll };
 }
+
+/** Where the view is to be with these rows. */
+function topOf<Row>(
+  { topPx, anchor, ...view }: View,
+  place: string,
+  { rows, keyOf, rowPx }: ScrollOptions<Row>,
+): number {
+  if (view.place !== place) return 0;
+  if (anchor === null) return topPx;
+  const there = rows[anchor.at];
+  if (there !== undefined && keyOf(there) === anchor.key) return topPx;
+  const now = rows.findIndex((row) => keyOf(row) === anchor.key);
+  return now < 0 ? topPx : topPx + (now - anchor.at) * rowPx;
+}
+
+function anchorAt<Row>(topPx: number, { rows, keyOf, rowPx }: ScrollOptions<Row>): View["anchor"] {
+  const at = Math.min(rows.length - 1, Math.floor(topPx / rowPx));
+  const row = rows[at];
+  return row === undefined ? null : { key: keyOf(row), at };
+}
+
+const isNearEnd = <Row>({ topPx, heightPx }: View, { rows, rowPx }: ScrollOptions<Row>): boolean =>
+  rows.length * rowPx - topPx - heightPx < EDGE_ROWS * rowPx;

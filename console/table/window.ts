@@ -14,7 +14,7 @@ export interface Window {
 
 export function windowOf(count: number, scrollPx: number, heightPx: number, rowPx = ROW_PX): Window {
   const seen = Math.ceil(heightPx / rowPx);
-  const first = Math.max(0, Math.min(Math.floor(scrollPx / rowPx) - AROUND, count - seen - AROUND));
-  const end = Math.min(count, first + seen + 2 * AROUND);
+  const top = Math.max(0, Math.min(Math.floor(scrollPx / rowPx), count - seen));
+  const [first, end] = [Math.max(0, top - AROUND), Math.min(count, top + seen + AROUND)];
   return { first, end, abovePx: first * rowPx, belowPx: (count - end) * rowPx };
 }

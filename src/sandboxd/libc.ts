@@ -16,6 +16,7 @@ const SIGNATURES = {
   inotify_rm_watch: { args: ["i32", "i32"], returns: "i32" },
   read: { args: ["i32", "ptr", "u64"], returns: "i64" },
   lgetxattr: { args: ["ptr", "ptr", "ptr", "u64"], returns: "i64" },
+  tcflow: { args: ["i32", "i32"], returns: "i32" },
   setgroups: { args: ["u64", "ptr"], returns: "i32" },
   setresgid: { args: ["u32", "u32", "u32"], returns: "i32" },
   setresuid: { args: ["u32", "u32", "u32"], returns: "i32" },
@@ -110,6 +111,11 @@ export const inotifyAdd = (fd: number, path: Uint8Array, mask: number): number =
 export const inotifyRemove = (fd: number, watch: number): void => void call("inotify_rm_watch", fd, watch);
 /** Bytes read, or -1; on a non-blocking descriptor -1 mostly means "nothing yet". */
 export const readNow = (fd: number, buffer: Uint8Array): number => call("read", fd, buffer, buffer.byteLength);
+
+const TCOOFF = 0;
+const TCOON = 1;
+/** Stops or restarts what programs write to the terminal. False where the kernel cannot, as gVisor's. */
+export const flowTerminal = (fd: number, isOn: boolean): boolean => call("tcflow", fd, isOn ? TCOON : TCOOFF) === 0;
 
 /** As root, and in a user namespace. */
 const OPAQUE_MARKS = ["trusted.overlay.opaque", "user.overlay.opaque"].map((name) => cString(Buffer.from(name)));

@@ -135,6 +135,22 @@ describe("the console", { skip: chromium.skip }, () => {
       await page.getByRole("link", { name: "told" }).waitFor();
     }));
 
+  test("the rows of a list are asked for with the first token, before what the frame shows", () =>
+    visit(async (page) => {
+      await platform.call("POST", "/drives", { workspace: "main", body: { metadata: { name: "early" }, spec: {} } });
+      const asked: string[] = [];
+      page.on("request", (request) => {
+        const { pathname, search } = new URL(request.url());
+        if (!pathname.startsWith("/console/assets/")) asked.push(pathname + search);
+      });
+      await page.goto(`${platform.app.pagesUrl}/main/drives`);
+      await page.getByRole("link", { name: "early" }).waitFor();
+      assert.deepEqual(asked.slice(0, 3), ["/main/drives", "/console/token", "/v0/drives?limit=200"]);
+      // What the server sends is the frame that the program goes on with.
+      const response = await page.request.get(page.url(), { headers: { accept: "text/html" } });
+      assert.match(await response.text(), /<div id="app"><div class="shell"><aside class="side">/);
+    }));
+
   test("a template is deployed with one click, and a folder of one's own", () =>
     visit(async (page) => {
       await page.getByRole("button", { name: "Deploy an agent" }).click();

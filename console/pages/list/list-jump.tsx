@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { useEnds } from "../../api/pages.ts";
 import { isByName, type ListQuery } from "../../api/resources.ts";
+import { shortTimeOf } from "../../lib/format.ts";
 import { nameAt, shareOfName, shareOfTime, timeAt } from "../../lib/list-place.ts";
 import { setQuery } from "../../lib/location.ts";
 import type { Collection } from "../../lib/places.ts";
@@ -25,7 +26,7 @@ export function ListJump({ workspace, collection, query, from }: ListJumpProps) 
   const [placeAt, shareOf] = byName ? [nameAt, shareOfName] : [timeAt, shareOfTime];
   const share = moving ?? (from === "" ? 0 : shareOf(ends, from));
   const place = moving === null ? from || ends[0] : placeAt(ends, share);
-  const shown = byName ? place : shortTime(place);
+  const shown = byName ? place : shortTimeOf(place);
   const jump = (to: string): void => {
     setMoving(null);
     setTyped(null);
@@ -34,7 +35,7 @@ export function ListJump({ workspace, collection, query, from }: ListJumpProps) 
   return (
     <div class="list-jump">
       <label class="grow">
-        <span class="quiet">{byName ? ends[0] : shortTime(ends[0])}</span>
+        <span class="quiet">{byName ? ends[0] : shortTimeOf(ends[0])}</span>
         <input
           type="range"
           aria-label="Place in the list"
@@ -51,7 +52,7 @@ export function ListJump({ workspace, collection, query, from }: ListJumpProps) 
             jump(chosen === 0 ? "" : placeAt(ends, chosen));
           }}
         />
-        <span class="quiet">{byName ? ends[1] : shortTime(ends[1])}</span>
+        <span class="quiet">{byName ? ends[1] : shortTimeOf(ends[1])}</span>
       </label>
       {byName ? (
         <input
@@ -76,9 +77,6 @@ export function ListJump({ workspace, collection, query, from }: ListJumpProps) 
     </div>
   );
 }
-
-const shortTime = (time: string): string =>
-  new Date(time).toLocaleString([], { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 
 /** As the field of the browser takes it: the local time without its zone. */
 function localTime(time: string): string {

@@ -20,6 +20,7 @@ import { places } from "../../views/places.ts";
 import { CopyAs } from "../copy-as.tsx";
 import { DeleteDialog } from "./delete-dialog.tsx";
 import { ListJump } from "./list-jump.tsx";
+import { listQuery } from "./list-query.ts";
 
 /** Lists above it offer jumps; shorter ones are one page. */
 const LONG_ROWS = 200;
@@ -34,7 +35,7 @@ const SORTS: readonly (readonly [value: string, title: string])[] = [
 
 export function ListPage({ workspace, kind, parents }: { workspace: string } & Collection) {
   const collection = { kind, parents };
-  const query = { q: queryOf("q"), status: queryOf("status"), sort: queryOf("sort") };
+  const query = listQuery();
   const isFiltered = query.q !== "" || query.status !== "";
   const from = queryOf("from");
   const { rows, total, error, isLoading, place, more, earlier } = useRows(workspace, collection, query, from);

@@ -5,7 +5,6 @@ import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import { useEffect, useRef } from "preact/hooks";
 import { openSocket, type Workload } from "../../api/workload.ts";
-import { createNewestOutput } from "../../lib/newest-output.ts";
 import { styleNonce } from "../../lib/settings.ts";
 
 const AGAIN_MIN_MS = 300;
@@ -64,7 +63,6 @@ function attach(place: HTMLElement, workload: Workload, sessionId: string): { fo
 
 function connect(workload: Workload, terminal: Terminal, sessionId: string): { close(): void } {
   let [socket, isClosed, waitMs] = [null as WebSocket | null, false, AGAIN_MIN_MS];
-  const show = createNewestOutput(terminal);
   const send = (frame: object): void => {
     if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(frame));
   };
@@ -76,15 +74,22 @@ function connect(workload: Workload, terminal: Terminal, sessionId: string): { c
   async function open(): Promise<void> {
     if (isClosed) return;
     const size = { cols: String(terminal.cols), rows: String(terminal.rows) };
-    const next = await openSocket(workload, "/terminal/ws", { ...size, sessionId }).catch(() => null);
+    const next = await openSocket(workload, "/terminal/ws", { ...size, sessionId, flow: "ack" }).catch(() => null);
     if (next === null) return again();
     socket = next;
     next.addEventListener("open", () => {
       waitMs = AGAIN_MIN_MS;
     });
+    // The sandbox sends no more than the window ahead of what is shown, so that Ctrl-C ends what is seen, too.
+    let acknowledges = false;
     next.addEventListener("message", ({ data }) => {
-      const frame = JSON.parse(String(data)) as { type: string; data?: string };
-      if (frame.type === "output" || frame.type === "error") show(frame.data ?? "");
+      const { type, data: text = "" } = JSON.parse(String(data)) as { type: string; data?: string };
+      if (type === "window") acknowledges = true;
+      else if (type === "error") terminal.write(text);
+      else if (type === "output")
+        terminal.write(text, () => {
+          if (acknowledges && next === socket) send({ type: "ack", chars: text.length });
+        });
     });
     next.addEventListener("close", again);
   }

@@ -23,7 +23,7 @@ import { findBun } from "../../lib/bun-program.ts";
 import { ROOT } from "../../lib/root.ts";
 
 const SOURCES = ["console/**/*.{ts,tsx,css,svg,json}", "package-lock.json", "src/api/console/bundle.ts"];
-const ENTRY = "console/main.tsx";
+const ENTRIES = ["console/main.tsx", "console/early.ts"];
 const ICON = "console/icon.svg";
 const BUILD_TIMEOUT_MS = 120_000;
 /** Builds of older sources that stay, for pages that are still open. */
@@ -33,6 +33,8 @@ const COMPRESSED = /\.(js|css|svg)$/;
 export interface Bundle {
   folder: string;
   script: string;
+  /** A small script that runs before the page is painted. */
+  early: string;
   style: string;
   icon: string;
 }
@@ -71,7 +73,10 @@ function read(folder: string): Bundle {
     if (name === undefined) throw new Error(`${folder} has no ${pattern.source}`);
     return name;
   };
-  return { folder, script: named(/^main-\w+\.js$/), style: named(/^main-\w+\.css$/), icon: named(/^icon-\w+\.svg$/) };
+  return {
+    ...{ folder, script: named(/^main-\w+\.js$/), early: named(/^early-\w+\.js$/) },
+    ...{ style: named(/^main-\w+\.css$/), icon: named(/^icon-\w+\.svg$/) },
+  };
 }
 
 /** Builds beside the target and renames, so that nobody is ever served half a bundle. */
@@ -82,7 +87,7 @@ async function build(folder: string, name: string): Promise<Bundle> {
   mkdirSync(unfinished, { recursive: true });
   try {
     const naming = ["--entry-naming=[name]-[hash].[ext]", "--chunk-naming=chunk-[hash].[ext]"];
-    const args = ["build", ENTRY, "--target=browser", "--format=esm", "--splitting", "--production", ...naming];
+    const args = ["build", ...ENTRIES, "--target=browser", "--format=esm", "--splitting", "--production", ...naming];
     await promisify(execFile)(bun, [...args, `--outdir=${unfinished}`], {
       cwd: ROOT,
       timeout: BUILD_TIMEOUT_MS,

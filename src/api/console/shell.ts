@@ -17,15 +17,19 @@ export interface ShellSettings {
   frames: readonly string[];
 }
 
-export function shellPage({ script, style, icon }: Bundle, settings: ShellSettings, nonce: string): string {
+/** The frame of every page, which is painted before the program runs; the program goes on with these elements. */
+const FRAME =
+  '<div class="shell"><aside class="side"><a class="brand"><svg width="18" height="18" viewBox="0 0 32 32" fill="none" stroke="currentColor" stroke-width="3" stroke-linecap="round" aria-hidden="true"><path d="M16 9.600v17M11 14h10M5 18.500c.8 4.800 5.200 8 11 8s10.200-3.200 11-8"/><circle cx="16" cy="6.500" r="3"/></svg>Berth</a></aside><div><header class="bar"></header><main class="content"></main></div></div>';
+
+export function shellPage({ script, early, style, icon }: Bundle, settings: ShellSettings, nonce: string): string {
   const { base, publicUrl, brand, version } = settings;
   const told = escapeHtml(JSON.stringify({ base, publicUrl, brand, version }));
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="color-scheme" content="light dark"><meta name="console" content="${told}"><meta property="csp-nonce" nonce="${nonce}">
 <title>Berth</title><link rel="icon" href="${ASSETS}/${icon}" type="image/svg+xml">
-<link rel="stylesheet" href="${ASSETS}/${style}"><script type="module" src="${ASSETS}/${script}"></script></head>
-<body><div id="app"></div><noscript>The console needs JavaScript. The command line and the API do not.</noscript></body></html>`;
+<link rel="stylesheet" href="${ASSETS}/${style}"><script src="${ASSETS}/${early}"></script><script type="module" src="${ASSETS}/${script}"></script></head>
+<body><div id="app">${FRAME}</div><noscript>The console needs JavaScript. The command line and the API do not.</noscript></body></html>`;
 }
 
 /** Styles with the nonce are those that the terminal writes while it runs. */

@@ -13,6 +13,7 @@ export async function terminal(call: Invocation): Promise<undefined> {
   const query = new URLSearchParams({
     cols: String(process.stdout.columns ?? COLS_DEFAULT),
     rows: String(process.stdout.rows ?? ROWS_DEFAULT),
+    flow: "ack",
     sessionId: text(call.options.session) ?? `cli-${process.pid}-${call.context.now()}`,
     // WebSocket clients cannot set headers; the gateway removes the token before the sandbox sees the request.
     token: await sandbox.bearer(),
@@ -43,10 +44,16 @@ function opened(socket: WebSocket, url: string): Promise<void> {
 const closed = (socket: WebSocket): Promise<void> =>
   new Promise((resolve) => {
     socket.addEventListener("close", () => resolve(), { once: true });
-    socket.addEventListener("message", ({ data }) => {
-      const frame = JSON.parse(String(data)) as { type: string; data?: string };
-      if (frame.type === "output") process.stdout.write(frame.data ?? "");
-      else if (frame.type === "error") process.stderr.write(`${frame.data}\n`);
+    let acknowledges = false;
+    socket.addEventListener("message", ({ data: frame }) => {
+      const { type, data = "" } = JSON.parse(String(frame)) as { type: string; data?: string };
+      if (type === "window") acknowledges = true;
+      else if (type === "error") process.stderr.write(`${data}\n`);
+      else if (type === "output")
+        process.stdout.write(data, () => {
+          if (acknowledges && socket.readyState === WebSocket.OPEN)
+            socket.send(JSON.stringify({ type: "ack", chars: data.length }));
+        });
     });
   });
 

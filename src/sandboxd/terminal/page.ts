@@ -191,19 +191,19 @@ view.addEventListener("keydown", (e) => {
   if (data) { e.preventDefault(); type(data); }
 });
 view.addEventListener("paste", (e) => { e.preventDefault(); type(e.clipboardData.getData("text").replace(/\r?\n/g, "\r")); });
-let socket = null, waitMs = 500;
+let socket = null, waitMs = 500, flows = false;
 const send = (message) => { if (socket && socket.readyState === 1) socket.send(JSON.stringify(message)); };
 const type = (data) => send({ type: "input", data });
 function connect() {
   const query = new URLSearchParams(location.search);
-  query.set("cols", cols); query.set("rows", rows);
+  query.set("cols", cols); query.set("rows", rows); query.set("flow", "ack"); flows = false;
   const address = new URL(location.href);
   address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
   address.pathname = address.pathname.replace(/\/$/, "") + "/ws";
   address.search = query.toString();
   socket = new WebSocket(address);
   socket.onopen = () => { waitMs = 500; state.textContent = ""; send({ type: "resize", cols, rows }); };
-  socket.onmessage = (event) => { const m = JSON.parse(event.data); if (m.type === "output") write(m.data); else if (m.type === "error") state.textContent = m.data; };
+  socket.onmessage = (event) => { const m = JSON.parse(event.data); if (m.type === "output") { write(m.data); if (flows) send({ type: "ack", chars: m.data.length }); } else if (m.type === "window") flows = true; else if (m.type === "error") state.textContent = m.data; };
   socket.onclose = () => { state.textContent = "disconnected; trying again"; setTimeout(connect, waitMs); waitMs = Math.min(waitMs * 2, 10000); };
 }
 new ResizeObserver(fit).observe(view);

@@ -11,16 +11,19 @@ import { pathFromBody, toText } from "../files/byte-path.ts";
 import { ApiError } from "../http/api-error.ts";
 import type { WebSocketConnection } from "../http/websocket.ts";
 import { spawnExpendable } from "../process/expendable.ts";
+import { OutputValve } from "./output-valve.ts";
+import { Viewer } from "./viewer.ts";
 
 const SESSIONS_MAX = 64;
 const REPLAY_BYTES_MAX = 100 * 1024;
 const ABANDONED_MS = 10 * 60 * 1000;
-/** A client with more unsent bytes gets no output until it has caught up; then the screen is drawn anew. */
-const CLIENT_WAITING_BYTES_MAX = 1024 * 1024;
+/** A program waits this long for clients that take nothing; then it goes on without them. */
+const PATIENCE_MS = 3000;
 const SIDE_MAX = 1000;
 export const COLS_DEFAULT = 80;
 export const ROWS_DEFAULT = 24;
 const FRAME_BYTES = 32 * 1024;
+/** Output within this time after a frame is gathered for the next one. What comes later, as an echo does, is sent at once. */
 const FRAME_WAIT_MS = 3;
 const RESET = "\u001bc";
 const SHELLS = ["/bin/bash", "/usr/bin/bash", "/bin/zsh", "/usr/bin/zsh", "/bin/sh"];
@@ -31,6 +34,8 @@ export interface TerminalRequest {
   rows: number;
   shell: string;
   workingDir: string;
+  /** The client acknowledges what it has shown. */
+  acknowledges: boolean;
 }
 
 const sessions = new Map<string, TerminalSession>();
@@ -42,20 +47,23 @@ export function attachTerminal(daemon: Daemon, request: TerminalRequest, client:
     session = new TerminalSession(daemon, request);
     sessions.set(request.sessionId, session);
   }
-  session.attach(client);
+  session.attach(client, request.acknowledges);
   return session;
 }
 
 export class TerminalSession {
   readonly #daemon: Daemon;
   readonly #id: string;
-  readonly #clients = new Map<WebSocketConnection, { behind: boolean }>();
+  readonly #viewers = new Map<WebSocketConnection, Viewer>();
   readonly #child: Child;
+  readonly #valve: OutputValve;
   #replay: Buffer[] = [];
   #replayBytes = 0;
   #gathered: Buffer[] = [];
   #gatheredBytes = 0;
   #flushTimer: NodeJS.Timeout | null = null;
+  #flushedMs = 0;
+  #patience: NodeJS.Timeout | null = null;
   #decoder = new TextDecoder();
   #abandoned: NodeJS.Timeout | null = null;
 
@@ -76,26 +84,34 @@ export class TerminalSession {
       terminal: { cols: request.cols, rows: request.rows, data: (_, chunk) => this.#output(Buffer.from(chunk)) },
       onExit: () => this.#ended(),
     });
+    this.#valve = new OutputValve(this.#child.pid);
   }
 
-  attach(client: WebSocketConnection): void {
+  attach(client: WebSocketConnection, acknowledges: boolean): void {
     this.#flush();
     if (this.#abandoned) clearTimeout(this.#abandoned);
     this.#abandoned = null;
-    this.#clients.set(client, { behind: false });
+    const viewer = new Viewer(client, acknowledges, (each) => this.#hasRoom(each));
+    this.#viewers.set(client, viewer);
     this.#daemon.counters.terminalClients += 1;
-    if (this.#replayBytes > 0) this.#show(client);
+    if (this.#replayBytes > 0) this.#show(viewer);
+    this.#goOn();
   }
 
   detach(client: WebSocketConnection): void {
-    if (!this.#clients.delete(client)) return;
+    if (!this.#viewers.delete(client)) return;
     this.#daemon.counters.terminalClients -= 1;
-    if (this.#clients.size > 0 || !sessions.has(this.#id)) return;
+    this.#goOn();
+    if (this.#viewers.size > 0 || !sessions.has(this.#id)) return;
     this.#abandoned = setTimeout(() => this.#kill(), ABANDONED_MS);
   }
 
   input(data: string): void {
     this.#child.terminal?.write(data);
+  }
+
+  acknowledge(client: WebSocketConnection, chars: number): void {
+    this.#viewers.get(client)?.acknowledge(chars);
   }
 
   resize(cols: number, rows: number): void {
@@ -109,13 +125,15 @@ export class TerminalSession {
   #output(chunk: Buffer): void {
     this.#gathered.push(chunk);
     this.#gatheredBytes += chunk.byteLength;
-    if (this.#gatheredBytes >= FRAME_BYTES) this.#flush();
+    const isAlone = this.#flushTimer === null && performance.now() - this.#flushedMs > FRAME_WAIT_MS;
+    if (isAlone || this.#gatheredBytes >= FRAME_BYTES) this.#flush();
     else this.#flushTimer ??= setTimeout(() => this.#flush(), FRAME_WAIT_MS);
   }
 
   #flush(): void {
     if (this.#flushTimer) clearTimeout(this.#flushTimer);
     this.#flushTimer = null;
+    this.#flushedMs = performance.now();
     const chunk = Buffer.concat(this.#gathered);
     this.#gathered = [];
     this.#gatheredBytes = 0;
@@ -127,30 +145,54 @@ export class TerminalSession {
     const data = this.#decoder.decode(chunk, { stream: true });
     if (data === "") return;
     const message = JSON.stringify({ type: "output", data });
-    for (const [client, state] of this.#clients) {
-      if (state.behind) continue;
-      client.send(message);
-      if (client.waiting <= CLIENT_WAITING_BYTES_MAX) continue;
-      state.behind = true;
-      client.onDrain(() => {
-        state.behind = false;
-        this.#show(client);
-      });
+    for (const viewer of this.#viewers.values()) if (!viewer.isBehind) viewer.send(message, data.length);
+    this.#balance();
+  }
+
+  /**
+   * The program writes as fast as the fastest client shows; what slower clients cannot take is left out for them. A
+   * client that takes nothing at all, as a browser in the background, does not stop the program.
+   */
+  #balance(): void {
+    const watching = [...this.#viewers.values()].filter(({ isBehind }) => !isBehind);
+    const full = watching.filter(({ isFull }) => isFull);
+    if (full.length === 0) return;
+    if (full.length < watching.length || !this.#valve.shut()) leaveBehind(full);
+    else
+      this.#patience ??= setTimeout(() => {
+        leaveBehind(full);
+        this.#goOn();
+      }, PATIENCE_MS);
+  }
+
+  #hasRoom(viewer: Viewer): void {
+    if (viewer.isBehind) {
+      viewer.isBehind = false;
+      this.#show(viewer);
     }
+    this.#goOn();
+  }
+
+  #goOn(): void {
+    if (this.#patience) clearTimeout(this.#patience);
+    this.#patience = null;
+    this.#valve.open();
   }
 
   /** Sends the recent output on a cleared screen. */
-  #show(client: WebSocketConnection): void {
-    const recent = Buffer.concat(this.#replay).subarray(-REPLAY_BYTES_MAX).toString("utf8");
-    client.send(JSON.stringify({ type: "output", data: RESET + recent }));
+  #show(viewer: Viewer): void {
+    const data = RESET + Buffer.concat(this.#replay).subarray(-REPLAY_BYTES_MAX).toString("utf8");
+    viewer.send(JSON.stringify({ type: "output", data }), data.length);
   }
 
   #ended(): void {
     sessions.delete(this.#id);
     this.#flush();
+    this.#goOn();
+    this.#valve.close();
     this.#child.terminal?.close();
     if (this.#abandoned) clearTimeout(this.#abandoned);
-    for (const client of this.#clients.keys()) client.close(1000);
+    for (const viewer of this.#viewers.values()) viewer.close();
   }
 
   #kill(): void {
@@ -160,6 +202,10 @@ export class TerminalSession {
       // The shell is gone; its exit event is on the way.
     }
   }
+}
+
+function leaveBehind(viewers: readonly Viewer[]): void {
+  for (const viewer of viewers) viewer.isBehind = true;
 }
 
 /** Bounds a terminal's width or height to 1..SIDE_MAX. Zero and NaN give the fallback. */

@@ -47,6 +47,7 @@ export function acceptTerminal(daemon: Daemon, req: IncomingMessage, socket: Dup
         rows: side(Number(query.get("rows")), ROWS_DEFAULT),
         shell: query.get("shell") ?? "",
         workingDir: query.get("workingDir") ?? "",
+        acknowledges: query.get("flow") === "ack",
       },
       client,
     );
@@ -58,7 +59,7 @@ export function acceptTerminal(daemon: Daemon, req: IncomingMessage, socket: Dup
 }
 
 function handle(session: TerminalSession, client: WebSocketConnection, text: string): void {
-  let message: { type?: unknown; data?: unknown; cols?: unknown; rows?: unknown };
+  let message: { type?: unknown; data?: unknown; cols?: unknown; rows?: unknown; chars?: unknown };
   try {
     message = JSON.parse(text) ?? {};
   } catch {
@@ -66,7 +67,8 @@ function handle(session: TerminalSession, client: WebSocketConnection, text: str
   }
   if (message.type === "input" && typeof message.data === "string") session.input(message.data);
   else if (message.type === "resize") session.resize(Number(message.cols), Number(message.rows));
-  else tell(client, 'A message is {"type":"input","data"} or {"type":"resize","cols","rows"}.');
+  else if (message.type === "ack") session.acknowledge(client, Number(message.chars));
+  else tell(client, 'A message is {"type":"input","data"}, {"type":"resize","cols","rows"} or {"type":"ack","chars"}.');
 }
 
 const tell = (client: WebSocketConnection, data: string): void => client.send(JSON.stringify({ type: "error", data }));

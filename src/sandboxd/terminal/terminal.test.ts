@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { test } from "node:test";
 import WebSocket from "ws";
 import { closed, eventually, skip, startSandboxd, type TestDaemon } from "../../../test/sandboxd-harness.ts";
@@ -10,24 +12,38 @@ const SEEN_CHARS = 200_000;
 interface Client {
   socket: WebSocket;
   seen(): string;
+  /** Characters of output so far. */
+  chars(): number;
+  /** Of a client with `flow=ack`; 0 until the daemon has said it. */
+  window(): number;
   errors: string[];
   type(data: string): void;
   send(message: unknown): void;
 }
 
-async function terminal(d: TestDaemon, query = ""): Promise<Client> {
+async function terminal(
+  d: TestDaemon,
+  query = "",
+  onOutput?: (text: string, socket: WebSocket) => void,
+): Promise<Client> {
   const socket = new WebSocket(`ws+unix:${d.config.apiSocket}:/terminal/ws?${query}`);
-  let seen = "";
+  let [seen, chars, window] = ["", 0, 0];
   const errors: string[] = [];
   socket.on("message", (data) => {
     const message = JSON.parse(String(data));
-    // Keep only the tail: comparing tens of megabytes again and again would dominate the flood test.
-    if (message.type === "output") seen = (seen + message.data).slice(-SEEN_CHARS);
-    else errors.push(message.data);
+    if (message.type === "window") window = message.chars;
+    else if (message.type === "error") errors.push(message.data);
+    else {
+      // Keep only the tail: comparing tens of megabytes again and again would dominate the flood test.
+      seen = (seen + message.data).slice(-SEEN_CHARS);
+      chars += message.data.length;
+      onOutput?.(message.data, socket);
+    }
   });
   await once(socket, "open");
   const send = (message: unknown): void => socket.send(typeof message === "string" ? message : JSON.stringify(message));
-  return { socket, seen: () => seen, errors, send, type: (data) => send({ type: "input", data }) };
+  const told = { seen: () => seen, chars: () => chars, window: () => window };
+  return { socket, ...told, errors, send, type: (data) => send({ type: "input", data }) };
 }
 
 test("the terminal", { skip }, async (t) => {
@@ -122,6 +138,44 @@ test("the terminal", { skip }, async (t) => {
     await eventually(() => slow.seen().includes("THE-42-END"));
     slow.socket.close();
     fast.socket.close();
+  });
+
+  await t.test("a program waits for a client that acknowledges, and nothing of its output is left out", async () => {
+    let text = "";
+    const client = await terminal(d, "sessionId=whole&shell=/bin/sh&flow=ack", (output, socket) => {
+      text += output;
+      socket.send(JSON.stringify({ type: "ack", chars: output.length }));
+    });
+    const last = 200_000;
+    client.type(`seq 1 ${last}; echo THE-$((7*6))-END\n`);
+    await eventually(() => client.seen().includes("THE-42-END"));
+    assert.ok(client.window() > 0 && client.chars() > 4 * client.window());
+    const numbers = text.slice(text.indexOf("END\r\n"), text.indexOf("THE-42-END")).match(/\d+/g) ?? [];
+    assert.deepEqual([numbers.length, numbers.at(-1)], [last, String(last)]);
+    client.socket.close();
+  });
+
+  await t.test("Ctrl-C ends a program while the client takes no output", async () => {
+    const stuck = await terminal(d, "sessionId=stuck&shell=/bin/sh&flow=ack");
+    stuck.type(`sh -c 'trap "touch ended" INT; yes flood'\n`);
+    await eventually(() => stuck.window() > 0 && stuck.chars() >= stuck.window());
+    stuck.type("\u0003");
+    await eventually(() => existsSync(join(d.workDir, "ended")));
+    assert.ok(stuck.chars() < 4 * stuck.window(), `${stuck.chars()} characters were sent ahead`);
+    stuck.send({ type: "ack", chars: stuck.chars() });
+    await eventually(() => /[#$] $/.test(stuck.seen()), "the prompt");
+    stuck.socket.close();
+  });
+
+  await t.test("a program goes on without a client that takes nothing, which then gets the screen", async () => {
+    const stuck = await terminal(d, "sessionId=gone&shell=/bin/sh&flow=ack");
+    stuck.type("yes flood | head -c 4000000; echo THE-$((7*6))-END; touch over\n");
+    await eventually(() => existsSync(join(d.workDir, "over")));
+    assert.ok(stuck.chars() < 4 * stuck.window());
+    assert.ok(!stuck.seen().includes("THE-42-END"));
+    stuck.send({ type: "ack", chars: stuck.chars() });
+    await eventually(() => stuck.seen().includes("THE-42-END"));
+    stuck.socket.close();
   });
 
   await t.test("frames that break the rules end the connection", async () => {
