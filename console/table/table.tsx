@@ -1,6 +1,7 @@
 /** A table of any length: only rows near the view are in the document. */
 import "./table.css";
 import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
 import { useScrollWindow } from "./scroll-window.ts";
 import { ROW_PX } from "./window.ts";
 
@@ -22,17 +23,22 @@ export interface TableProps<Row> {
   onStart?: () => void;
   /** Where the rows begin; another place shows its first row at the top. */
   place?: string;
+  /** Columns keep their widths whatever the rows hold: nothing moves while a long list is scrolled. */
+  isSteady?: boolean;
   picked?: ReadonlySet<string>;
   onPick?: (picked: ReadonlySet<string>) => void;
 }
 
-export function Table<Row>({ label, columns, rows, keyOf, onEnd, onStart, place, picked, onPick }: TableProps<Row>) {
+export function Table<Row>(props: TableProps<Row>) {
+  const { label, columns, rows, keyOf, onEnd, onStart, place, isSteady = false, picked, onPick } = props;
   const { frame, shown, onScroll } = useScrollWindow({ rows, keyOf, rowPx: ROW_PX, place, onEnd, onStart });
+  const inDocument = rows.slice(shown.first, shown.end);
+  const elementKey = useElementKeys(place, inDocument.map(keyOf));
   const width = columns.length + (onPick ? 1 : 0);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard
     <section class="table-frame" aria-label={label} tabIndex={0} ref={frame} onScroll={onScroll} onKeyDown={moveFocus}>
-      <table class="table" aria-rowcount={rows.length + 1}>
+      <table class={`table${isSteady ? " steady" : ""}`} aria-rowcount={rows.length + 1}>
         <thead>
           <tr>
             {onPick && picked ? (
@@ -54,10 +60,10 @@ export function Table<Row>({ label, columns, rows, keyOf, onEnd, onStart, place,
         </thead>
         <tbody>
           <Gap px={shown.abovePx} width={width} />
-          {rows.slice(shown.first, shown.end).map((row, at) => {
+          {inDocument.map((row, at) => {
             const key = keyOf(row);
             return (
-              <tr key={key} aria-rowindex={shown.first + at + 2}>
+              <tr key={elementKey(key)} aria-rowindex={shown.first + at + 2}>
                 {onPick && picked ? (
                   <td class="pick">
                     <input
@@ -81,6 +87,14 @@ export function Table<Row>({ label, columns, rows, keyOf, onEnd, onStart, place,
       </table>
     </section>
   );
+}
+
+/** Rows of another place take the elements of the rows before them: a jump changes texts and makes no new elements. */
+function useElementKeys(place: string | undefined, keys: readonly string[]): (key: string) => string {
+  const taken = useRef({ place, slots: new Map<string, string>() });
+  if (taken.current.place !== place)
+    taken.current = { place, slots: new Map(keys.map((key, slot) => [key, `slot ${slot}`])) };
+  return (key) => taken.current.slots.get(key) ?? key;
 }
 
 const Gap = ({ px, width }: { px: number; width: number }) =>

@@ -46,7 +46,7 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
       })),
   ];
   const status = statusOf(data?.resource);
-  const isUnknown = data === undefined && error !== undefined;
+  const isUnknown = data === undefined && error !== null;
   return (
     <>
       <div class="page-head">

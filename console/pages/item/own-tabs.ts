@@ -1,13 +1,12 @@
 /** Tabs that only some kinds have, before the general ones; each is loaded with its first visit. */
-import type { ComponentType } from "preact";
 import type { Workload } from "../../api/workload.ts";
-import { lazy } from "../../ui/lazy.tsx";
+import { type LazyComponent, lazy } from "../../ui/lazy.tsx";
 
 export interface OwnTab {
   /** In the address. */
   id: string;
   title: string;
-  Page: ComponentType<{ workload: Workload; resource: unknown }>;
+  Page: LazyComponent<{ workload: Workload; resource: unknown }>;
 }
 
 const LOGS: OwnTab = {

@@ -101,6 +101,7 @@ export function ListPage({ workspace, kind, parents }: { workspace: string } & C
       ) : null}
       {rows.length === 0 ? null : (
         <Table
+          isSteady
           label={titleOf(kind.plural)}
           rows={rows}
           keyOf={nameOf}
