@@ -5,7 +5,7 @@
 import type { WebSocketConnection } from "../http/websocket.ts";
 
 /** Output sent ahead of what the client has shown, in characters: what is still shown after Ctrl-C. */
-export const WINDOW_CHARS = 128 * 1024;
+export const WINDOW_CHARS = 64 * 1024;
 /** The same for clients without acknowledgements. Proxies on the way hold some output of their own. */
 const SOCKET_BYTES_MAX = 256 * 1024;
 
