@@ -145,7 +145,9 @@ describe("the console", { skip: chromium.skip }, () => {
       });
       await page.goto(`${platform.app.pagesUrl}/main/drives`);
       await page.getByRole("link", { name: "early" }).waitFor();
-      assert.deepEqual(asked.slice(0, 3), ["/main/drives", "/console/token", "/v0/drives?limit=200"]);
+      // What the page before asked for may still be on its way.
+      const own = asked.slice(asked.indexOf("/console/token"));
+      assert.deepEqual(own.slice(0, 2), ["/console/token", "/v0/drives?limit=200"]);
       // What the server sends is the frame that the program goes on with.
       const response = await page.request.get(page.url(), { headers: { accept: "text/html" } });
       assert.match(await response.text(), /<div id="app"><div class="shell"><aside class="side">/);
