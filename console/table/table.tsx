@@ -25,12 +25,26 @@ export interface TableProps<Row> {
   place?: string;
   /** Columns keep their widths whatever the rows hold: nothing moves while a long list is scrolled. */
   isSteady?: boolean;
+  /** Few rows of long texts: on narrow screens the cells of a row stand below each other, whole. */
+  isStacked?: boolean;
   picked?: ReadonlySet<string>;
   onPick?: (picked: ReadonlySet<string>) => void;
 }
 
 export function Table<Row>(props: TableProps<Row>) {
-  const { label, columns, rows, keyOf, onEnd, onStart, place, isSteady = false, picked, onPick } = props;
+  const {
+    label,
+    columns,
+    rows,
+    keyOf,
+    onEnd,
+    onStart,
+    place,
+    isSteady = false,
+    isStacked = false,
+    picked,
+    onPick,
+  } = props;
   const { frame, shown, onScroll } = useScrollWindow({ rows, keyOf, rowPx: ROW_PX, place, onEnd, onStart });
   const inDocument = rows.slice(shown.first, shown.end);
   const elementKey = useElementKeys(place, inDocument.map(keyOf));
@@ -38,7 +52,7 @@ export function Table<Row>(props: TableProps<Row>) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard
     <section class="table-frame" aria-label={label} tabIndex={0} ref={frame} onScroll={onScroll} onKeyDown={moveFocus}>
-      <table class={`table${isSteady ? " steady" : ""}`} aria-rowcount={rows.length + 1}>
+      <table class={`table${isSteady ? " steady" : ""}${isStacked ? " stacked" : ""}`} aria-rowcount={rows.length + 1}>
         <thead>
           <tr>
             {onPick && picked ? (

@@ -64,7 +64,9 @@ function Verify({ workspace }: { workspace: string }) {
         <Icon name="check" />
         Verify
       </Button>
-      {verdict === null ? null : verdict.intact ? (
+      {verdict === null ? (
+        <span class="quiet">Checks that no line was changed or removed</span>
+      ) : verdict.intact ? (
         <span>
           <Badge tone="good">intact</Badge> {countOf(verdict.lines, "line")}, the last hash{" "}
           <code>{verdict.lastHash.slice(0, 16)}</code>

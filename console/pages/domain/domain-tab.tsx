@@ -52,6 +52,7 @@ export function DomainTab({ workload: { workspace, name }, resource }: { workloa
       <Card title="Records to publish at your DNS provider">
         <div class="stack">
           <Table
+            isStacked
             label="DNS records"
             rows={recordsOf(name, resource)}
             keyOf={({ type, name: host }) => `${type} ${host}`}
