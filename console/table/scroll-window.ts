@@ -5,7 +5,7 @@
  */
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { type Window, windowOf } from "./window.ts";
+import { AROUND, type Window, windowOf } from "./window.ts";
 
 export interface ScrollOptions<Row> {
   rows: readonly Row[];
@@ -35,6 +35,9 @@ const NEAR_ROWS = 8;
 const EDGE_ROWS = 20;
 /** Rows before a place are asked for when the place has been shown for so long: a slider passes many places. */
 const START_AFTER_MS = 150;
+/** Rows beyond each edge of a place that was just opened, and when the others follow: after the first frame. */
+const FIRST_AROUND = 2;
+const AROUND_AFTER_MS = 40;
 /** Further down than any rows reach. */
 const END_PX = 1e9;
 
@@ -43,6 +46,8 @@ interface View {
   heightPx: number;
   /** The position for which rows were last drawn. */
   drawnPx: number;
+  /** The place of the rows that were painted last; null before the first. */
+  painted: string | null;
   place: string;
   /** The first row in view: it stays where it is when rows come or go above it. */
   anchor: { key: string; at: number } | null;
@@ -51,7 +56,7 @@ interface View {
 export function useScrollWindow<Row>(options: ScrollOptions<Row>): ScrollWindow {
   const { rows, rowPx, place = "", isFollowing = false } = options;
   const frame = useRef<HTMLDivElement>(null);
-  const view = useRef<View>({ topPx: 0, heightPx: HEIGHT_PX, drawnPx: 0, place, anchor: null });
+  const view = useRef<View>({ topPx: 0, heightPx: HEIGHT_PX, drawnPx: 0, painted: null, place, anchor: null });
   const latest = useRef(options);
   latest.current = options;
   const [, draw] = useState(0);
@@ -59,15 +64,17 @@ export function useScrollWindow<Row>(options: ScrollOptions<Row>): ScrollWindow 
     ? Math.max(0, rows.length * rowPx - view.current.heightPx)
     : topOf(view.current, place, options);
   view.current.drawnPx = topPx;
+  // The rows in view are painted first, and those around them in the next frame.
+  const around = view.current.painted === place ? AROUND : FIRST_AROUND;
 
   useLayoutEffect(() => {
     const { current } = frame;
     if (!current) return;
     const size = new ResizeObserver(() => {
       const { clientHeight } = current;
-      if (Math.abs(clientHeight - view.current.heightPx) < rowPx) return;
+      const hasGrown = clientHeight > view.current.heightPx + rowPx;
       view.current.heightPx = clientHeight;
-      draw((count) => count + 1);
+      if (hasGrown) draw((count) => count + 1);
     });
     size.observe(current);
     return () => size.disconnect();
@@ -86,6 +93,15 @@ export function useScrollWindow<Row>(options: ScrollOptions<Row>): ScrollWindow 
     return () => clearTimeout(later);
   }, [rows, place, isFollowing]);
 
+  useLayoutEffect(() => {
+    if (view.current.painted === place) return;
+    const later = setTimeout(() => {
+      view.current.painted = place;
+      draw((count) => count + 1);
+    }, AROUND_AFTER_MS);
+    return () => clearTimeout(later);
+  }, [place]);
+
   const onScroll = (): void => {
     const { current } = frame;
     if (!current) return;
@@ -96,7 +112,7 @@ export function useScrollWindow<Row>(options: ScrollOptions<Row>): ScrollWindow 
     if (isNearEnd(view.current, options)) options.onEnd?.();
     if (scrollTop < EDGE_ROWS * rowPx) options.onStart?.();
   };
-  return { frame, shown: windowOf(rows.length, topPx, view.current.heightPx, rowPx), onScroll };
+  return { frame, shown: windowOf(rows.length, topPx, view.current.heightPx, rowPx, around), onScroll };
 }
 
 /** Where the view is to be with these rows. */

@@ -2,7 +2,7 @@
 
 export const ROW_PX = 36;
 /** Rows beyond each edge, so that scrolling shows no gaps. */
-const AROUND = 20;
+export const AROUND = 20;
 
 export interface Window {
   first: number;
@@ -12,9 +12,9 @@ export interface Window {
   belowPx: number;
 }
 
-export function windowOf(count: number, scrollPx: number, heightPx: number, rowPx = ROW_PX): Window {
+export function windowOf(count: number, scrollPx: number, heightPx: number, rowPx = ROW_PX, around = AROUND): Window {
   const seen = Math.ceil(heightPx / rowPx);
   const top = Math.max(0, Math.min(Math.floor(scrollPx / rowPx), count - seen));
-  const [first, end] = [Math.max(0, top - AROUND), Math.min(count, top + seen + AROUND)];
+  const [first, end] = [Math.max(0, top - around), Math.min(count, top + seen + around)];
   return { first, end, abovePx: first * rowPx, belowPx: (count - end) * rowPx };
 }
