@@ -1,9 +1,10 @@
 /**
  * What storage costs, each with a reference of the same run: objects through the S3 door against MinIO and the bare
- * disk, the file API of a sandbox against a bare stream over two hops, pages of a long list, snapshots of a volume.
- * Needs Linux; root for volumes of a size. MinIO: `go install github.com/minio/minio@latest`.
+ * disk, the file API of a sandbox against a bare stream over two hops, pages of a long list, a drive of another node
+ * against the folder itself, snapshots of a volume. Needs Linux; root for volumes of a size and drives of other nodes.
+ * MinIO: `go install github.com/minio/minio@latest`.
  *
- *   npm run bench -- storage [--only=objects|files|lists|snapshots] [--minio=PATH] [--objects=100000]
+ *   npm run bench -- storage [--only=objects|files|lists|remote|snapshots] [--minio=PATH] [--objects=100000]
  *                            [--volume-mb=1024] [--rounds=5] [--seconds=5]
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -14,6 +15,7 @@ import { type BucketKeys, openBucket } from "./storage-parts/bucket.ts";
 import { lists } from "./storage-parts/lists.ts";
 import { startMinio } from "./storage-parts/minio.ts";
 import { objects } from "./storage-parts/objects.ts";
+import { remoteDrive } from "./storage-parts/remote.ts";
 import { snapshots } from "./storage-parts/snapshots.ts";
 import { fileApi } from "./storage-parts/two-hops.ts";
 
@@ -43,6 +45,7 @@ export async function run(flags: string[]): Promise<void> {
       mkdirSync(join(files, "list"));
       await lists(door, files, number("objects", 100_000));
     }
+    if (wants("remote")) await remoteDrive(rounds);
     if (wants("snapshots")) await snapshots(platform, dir, number("volume-mb", 1024));
     await door.close();
   } finally {

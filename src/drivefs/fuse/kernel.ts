@@ -114,19 +114,24 @@ export function initAnswer(args: Buffer): Buffer {
   return out;
 }
 
+/** Seconds that the kernel keeps the attributes of an open file. A look at a path brings new ones at once. */
+const ATTRIBUTES_SECONDS = 1n;
+
 /**
- * Neither names nor attributes are kept: every look at a path asks the server that has the drive, so an open sees what
- * was closed before on any machine.
+ * Names are not kept: every look at a path asks the server that has the drive, so an open sees what was closed before
+ * on any machine.
  */
 export function entryAnswer(node: bigint, attributes: Buffer): Buffer {
   const out = Buffer.alloc(40 + ATTRIBUTE_BYTES);
   out.writeBigUInt64LE(node, 0);
+  out.writeBigUInt64LE(ATTRIBUTES_SECONDS, 24);
   attributes.copy(out, 40);
   return out;
 }
 
 export function attributeAnswer(attributes: Buffer): Buffer {
   const out = Buffer.alloc(16 + ATTRIBUTE_BYTES);
+  out.writeBigUInt64LE(ATTRIBUTES_SECONDS, 0);
   attributes.copy(out, 16);
   return out;
 }
