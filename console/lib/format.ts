@@ -37,6 +37,7 @@ const TIME = new Intl.DateTimeFormat(undefined, {
 const SHORT = new Intl.DateTimeFormat(undefined, {
   ...{ month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
 });
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 const formatted = (format: Intl.DateTimeFormat, time: string): string => {
   const date = new Date(time);
@@ -46,6 +47,8 @@ const formatted = (format: Intl.DateTimeFormat, time: string): string => {
 export const timeOf = (time: string): string => formatted(TIME, time);
 /** Without year and seconds. */
 export const shortTimeOf = (time: string): string => formatted(SHORT, time);
+/** The time of the day. */
+export const clockOf = (time: string): string => formatted(CLOCK, time);
 
 export function bytesOf(bytes: number): string {
   const units = ["B", "KB", "MB", "GB", "TB"];
@@ -60,8 +63,10 @@ export const shortDigests = (text: string): string => text.replace(/(sha256:[0-9
 /** `sandbox` → `sandboxes`, `address` → `addresses`. */
 const pluralOf = (noun: string): string => `${noun}${/(s|x|ch)$/.test(noun) ? "es" : "s"}`;
 
+const NUMBER = new Intl.NumberFormat("en");
+
 export const countOf = (count: number, noun: string, plural = pluralOf(noun)): string =>
-  `${count.toLocaleString("en")} ${count === 1 ? noun : plural}`;
+  `${NUMBER.format(count)} ${count === 1 ? noun : plural}`;
 
 export const moneyOf = (amount: number): string =>
   amount.toLocaleString("en", { style: "currency", currency: "USD", maximumFractionDigits: amount < 1 ? 4 : 2 });

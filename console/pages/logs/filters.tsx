@@ -1,5 +1,6 @@
 /** Which lines are shown. All of it is in the address. */
 import type { ComponentChildren } from "preact";
+import { clockOf } from "../../lib/format.ts";
 import { queryOf, setQuery } from "../../lib/location.ts";
 import { Button } from "../../ui/button.tsx";
 
@@ -68,9 +69,7 @@ export function Filters({ wrong, children }: { wrong: string | null; children: C
       {from === "" && trace === "" ? null : (
         <div class="row">
           {from === "" ? null : (
-            <Button onClick={() => setQuery({ from: "", to: "" })}>
-              {`${new Date(from).toLocaleTimeString()} to ${new Date(to).toLocaleTimeString()} ×`}
-            </Button>
+            <Button onClick={() => setQuery({ from: "", to: "" })}>{`${clockOf(from)} to ${clockOf(to)} ×`}</Button>
           )}
           {trace === "" ? null : <Button onClick={() => setQuery({ trace: "" })}>{`Trace ${trace} ×`}</Button>}
         </div>

@@ -1,6 +1,6 @@
 /** Lines over time, by how bad they are. A bar leads to its part of the range. */
 import type { Histogram } from "../../api/logs.ts";
-import { countOf } from "../../lib/format.ts";
+import { clockOf, countOf } from "../../lib/format.ts";
 
 export function HistogramBars({
   histogram,
@@ -26,8 +26,8 @@ export function HistogramBars({
             <button
               key={at}
               type="button"
-              aria-label={`${countOf(sum, "line")} from ${new Date(timeAt(at)).toLocaleTimeString()}`}
-              title={`${countOf(sum, "line")}, ${countOf(error[at] ?? 0, "error")}, from ${new Date(timeAt(at)).toLocaleTimeString()}`}
+              aria-label={`${countOf(sum, "line")} from ${clockOf(timeAt(at))}`}
+              title={`${countOf(sum, "line")}, ${countOf(error[at] ?? 0, "error")}, from ${clockOf(timeAt(at))}`}
               onClick={() => onChoose(timeAt(at), timeAt(at + 1))}
             >
               <i class="info" style={{ height: part(info[at] ?? 0) }} />
@@ -38,9 +38,9 @@ export function HistogramBars({
         )}
       </fieldset>
       <div class="axis">
-        <span>{new Date(start).toLocaleTimeString()}</span>
+        <span>{clockOf(start)}</span>
         <span>{countOf(histogram.total, "line")}</span>
-        <span>{new Date(histogram.end).toLocaleTimeString()}</span>
+        <span>{clockOf(histogram.end)}</span>
       </div>
     </div>
   );

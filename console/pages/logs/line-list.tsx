@@ -1,5 +1,6 @@
 /** Lines of logs, each on one line of the screen; only those near the view are in the document. */
 import { useState } from "preact/hooks";
+import { clockOf } from "../../lib/format.ts";
 import { setQuery } from "../../lib/location.ts";
 import { keyOfLine, type LogLine } from "../../lib/log-lines.ts";
 import { useScrollWindow } from "../../table/scroll-window.ts";
@@ -85,7 +86,3 @@ function Line({ line, isNamed, onChoose }: LineProps) {
 
 /** A longer message is shown whole when its line is chosen. */
 const SHOWN_MAX = 2000;
-
-/** `Date.toLocaleTimeString` makes a formatter for each call, which is most of the time that a line takes. */
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const clockOf = (time: string): string => CLOCK.format(new Date(time));
