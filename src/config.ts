@@ -262,12 +262,12 @@ export const SETTINGS = {
     env: "BERTH_JOB_LEASE",
     schema: z.coerce.number().int().min(2).max(3600).default(30),
     about:
-      "Seconds after which the tasks of a server that is not heard of end; after three times as long another server runs them.",
+      "Seconds without a heartbeat after which the tasks of a server end; after three times as long another server runs them.",
   },
   job_grace: {
     env: "BERTH_JOB_GRACE",
     schema: z.coerce.number().int().min(0).max(3600).default(10),
-    about: "Seconds that a task has to end after it was told that its time is over.",
+    about: "Seconds between SIGTERM and SIGKILL when a task exceeds its time limit.",
   },
   job_keep_days: {
     env: "BERTH_JOB_KEEP_DAYS",
