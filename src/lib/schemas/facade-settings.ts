@@ -11,6 +11,7 @@ export const facadeSettings = {
       .transform((names) => names.filter((name) => name !== "none"))
       .pipe(z.array(z.enum(FACADE_NAMES)))
       .default([...FACADE_NAMES]),
-    about: "APIs of other products that this server speaks as well: openai, anthropic, e2b. Absent = all; none = its own only.",
+    about:
+      "APIs of other products that this server speaks as well: openai, anthropic, e2b. Absent = all; none = its own only.",
   },
 };
