@@ -61,10 +61,18 @@ export function sharedDrives(get: () => Cluster<"a" | "b">): void {
     assert.equal(await run(b, "far", "cat /both/out/file"), "from near");
   });
 
-  test("what no sandbox mounts any more is unmounted", async () => {
+  test("a mount that lost its holder refuses at once, and is mounted again; what no sandbox mounts is unmounted", async () => {
     const { a, b } = get().members;
-    const answer = await b.ask("sandboxes/far/drives/mount/both", { method: "DELETE" });
-    assert.equal(answer.status, 200, await answer.text());
+    const [pid] = servingPids(b);
+    process.kill(parentOf(pid ?? assert.fail("nothing serves the mount")), "SIGKILL");
+    await until(
+      () => exec(b, "far", "cat /both/out/file"),
+      ({ said }) => /not connected/.test(said),
+    );
+    await unmounted(b, "far", "both");
+    await mounted(b, "far", { driveName: "both", mountPath: "/both" });
+    assert.equal(await run(b, "far", "cat /both/out/file"), "from near");
+    await unmounted(b, "far", "both");
     assert.equal(await run(b, "far", "grep -c ' /both ' /proc/self/mountinfo || true"), "0");
     await until(
       () => servingPids(b),
@@ -80,6 +88,11 @@ export function sharedDrives(get: () => Cluster<"a" | "b">): void {
 
 async function mounted(at: Member, name: string, body: object): Promise<void> {
   const answer = await post(at, name, body);
+  assert.equal(answer.status, 200, await answer.text());
+}
+
+async function unmounted(at: Member, name: string, path: string): Promise<void> {
+  const answer = await at.ask(`sandboxes/${name}/drives/mount/${path}`, { method: "DELETE" });
   assert.equal(answer.status, 200, await answer.text());
 }
 
@@ -99,6 +112,9 @@ async function grows({ a, b }: Record<"a" | "b", Member>): Promise<void> {
   const later = await until(lines, (count) => count > before);
   assert.ok(Number(await run(a, "near", "wc -l < /both/log")) >= later);
 }
+
+/** The fourth word of the line; the second one, the name of the program, has no spaces here. */
+const parentOf = (pid: number): number => Number(readFileSync(`/proc/${pid}/stat`, "utf8").split(" ")[3]);
 
 /** The processes that serve mounts on the machine of one server. */
 const servingPids = ({ dataDir }: Member): number[] =>

@@ -20,10 +20,14 @@ const O_RDWR = 2;
 /** The descriptor of /dev/fuse in the server. */
 const FUSE_FD = 3;
 const PAUSE_NS = 200_000_000;
+/**
+ * How often the server is started. After that, and where it cannot be started at all, the holder ends too: the kernel
+ * then refuses what programs ask (ENOTCONN), in place of letting them wait for ever, and the driver mounts anew.
+ */
+const LIVES = 32;
 
 export function remoteMountSteps(program: Program, { at, argv }: RemoteMountPlan): void {
-  const [holder, again, server, waiting, end] = Array.from({ length: 5 }, () => program.label());
-  if (!holder || !again || !server || !waiting || !end) throw new Error("a label is missing");
+  const [holder, server, end] = [program.label(), program.label(), program.label()];
   const device = program.open("openat", [AT_FDCWD, "/dev/fuse", O_RDWR, 0], "open /dev/fuse");
   const options = `fd=${device},rootmode=40000,user_id=0,group_id=0,default_permissions,allow_other`;
   program.step("mount", [REMOTE_DRIVE, at, "fuse", MS.NOSUID | MS.NODEV, options], "mount the drive");
@@ -34,21 +38,20 @@ export function remoteMountSteps(program: Program, { at, argv }: RemoteMountPlan
   program.step("chdir", ["/"], "leave the folder");
   program.step("dup3", [device, FUSE_FD, 0], "keep the device");
   program.step("close_range", [FUSE_FD + 1, 0xffffffff, 0], "let go of descriptors");
-  program.place(again);
-  program.step("clone", [SIGCHLD], "fork", { onError: waiting, onValue: waiting, onZero: server });
-  program.place(waiting);
-  program.step("wait4", [-1, 0, 0, 0], "wait", { onError: "ignore" });
-  program.step("ppoll", [0, 0, program.words([0, PAUSE_NS]), 0, 0], "pause", {
-    onError: again,
-    onZero: again,
-    onValue: again,
-  });
+  for (let life = 0; life < LIVES; life++) {
+    const waiting = program.label();
+    program.step("clone", [SIGCHLD], "fork", { onError: waiting, onValue: waiting, onZero: server });
+    program.place(waiting);
+    program.step("wait4", [-1, 0, 0, 0], "wait", { onError: "ignore" });
+    program.step("ppoll", [0, 0, program.words([0, PAUSE_NS]), 0, 0], "pause", { onError: "ignore" });
+  }
+  program.step("exit_group", [0], "end");
 
   program.place(server);
   program.step("prctl", [PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0], "end with the holder");
   const [path = ""] = argv;
   program.step("execve", [path, program.texts(argv), program.texts([])], "start the server", { onError: "ignore" });
-  program.step("exit_group", [1], "end");
+  program.step("kill", [0, SIGKILL], "end with the holder");
 
   program.place(end);
 }
