@@ -25,6 +25,9 @@ export interface StagingDeps {
 /** The room on the disk is looked at again after so many bytes: one object may have 5 GB. */
 const LOOK_EVERY_BYTES = 4 * 1024 * 1024;
 
+/** Bytes that are written at once: a write for every chunk of the network costs more than its bytes. */
+const BATCH_BYTES = 1024 * 1024;
+
 export class StagedFile implements AsyncDisposable {
   readonly path: string;
   readonly #handle: FileHandle;
@@ -55,12 +58,21 @@ export class StagedFile implements AsyncDisposable {
     }
   }
 
-  /** Writes all bytes of a source, one chunk in memory at a time. */
+  /** Writes all bytes of a source. One batch is written while the next one comes in; no more is in memory. */
   async write(source: AsyncIterable<Buffer>, names: readonly ChecksumName[]): Promise<Written> {
     const md5 = createHash("md5");
     const sums = names.map((name) => ({ name, sum: createChecksum(name) }));
     let bytes = 0;
     let nextLook = LOOK_EVERY_BYTES;
+    let batch: Buffer[] = [];
+    let batchBytes = 0;
+    let writing: Promise<void> = Promise.resolve();
+    const flush = async (): Promise<void> => {
+      await writing;
+      writing = this.#append(batch);
+      writing.catch(() => {}); // the next flush throws it
+      [batch, batchBytes] = [[], 0];
+    };
     for await (const chunk of source) {
       bytes += chunk.length;
       if (bytes >= nextLook) {
@@ -69,10 +81,27 @@ export class StagedFile implements AsyncDisposable {
       }
       md5.update(chunk);
       for (const { sum } of sums) sum.update(chunk);
-      await this.#handle.appendFile(chunk);
+      batch.push(chunk);
+      batchBytes += chunk.length;
+      if (batchBytes >= BATCH_BYTES) await flush();
     }
+    await flush();
+    await writing;
     const checksums = new Map(sums.map(({ name, sum }) => [name, sum.digest().toString("base64")]));
     return { bytes, md5: md5.digest("hex"), checksums };
+  }
+
+  async #append(batch: readonly Buffer[]): Promise<void> {
+    let rest = batch.filter(({ length }) => length > 0);
+    while (rest.length > 0) {
+      let { bytesWritten: left } = await this.#handle.writev(rest);
+      // The system may write less than it was given.
+      rest = rest.flatMap((chunk) => {
+        const done = Math.min(left, chunk.length);
+        left -= done;
+        return done === chunk.length ? [] : [chunk.subarray(done)];
+      });
+    }
   }
 
   /**
