@@ -3,6 +3,7 @@
  * sleeping one in gVisor goes to disk; one that is awake and idle falls asleep, where that frees memory: because it can
  * go to disk next, or because the machine has swap. The record is marked (`pressedAt`), and the plan does the rest.
  */
+import { availableParallelism } from "node:os";
 import { lookAtMemory, type MemoryLook } from "../../lib/memory-look.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { KindTask } from "../kind-task.ts";
@@ -10,9 +11,13 @@ import type { Deps } from "../port.ts";
 import { sandbox as sandboxKind } from "./kind.ts";
 import { stateOf } from "./recorded.ts";
 
-const LOOK_MS = 2 * SECOND_MS;
-/** Chosen at one look: what a machine writes to disk until the next. */
-const AT_ONCE = 8;
+const LOOK_MS = SECOND_MS;
+/** Sandboxes on their way at a time: writing one takes a processor, and the others are for those that wake. */
+const AT_ONCE = Math.max(1, Math.floor(availableParallelism() / 2));
+/** One that was chosen this long ago and is still in memory does not count as on its way any more. */
+const PENDING_MS = 10 * SECOND_MS;
+/** And this long ago: it may be chosen again. */
+const AGAIN_MS = 60 * SECOND_MS;
 /** Waiting for memory in more of the time than this is a shortage, whatever is available. */
 const STALLED_PERCENT_MAX = 20;
 /** A sandbox that was used, or could not be written, a moment ago is left alone. */
@@ -41,14 +46,14 @@ export function shortageOf({ availableBytes, stalledPercent, swaps }: MemoryLook
 }
 
 /** Sleeping ones before those that are awake, then the least used, until they make up for what is short. */
-export function chosen(candidates: readonly Candidate[], { bytes, swaps }: Shortage): Candidate[] {
+export function chosen(candidates: readonly Candidate[], { bytes, swaps }: Shortage, atOnce = AT_ONCE): Candidate[] {
   const useful = candidates.filter(({ sinks, state }) => sinks || (swaps && state === "running"));
   const order = useful.toSorted(
     (a, b) => Number(a.state === "running") - Number(b.state === "running") || a.lastUsedMs - b.lastUsedMs,
   );
   let freed = 0;
   return order.filter((each, index) => {
-    if (index >= AT_ONCE || freed >= bytes) return false;
+    if (index >= atOnce || freed >= bytes) return false;
     freed += each.memoryBytes;
     return true;
   });
@@ -66,7 +71,8 @@ export async function easeMemory(deps: Deps, signal: AbortSignal, look = lookAtM
   const sinking = (await deps.driver.capability("hibernation")) !== null;
   if (!sinking && !shortage.swaps) return;
   const { store, clock } = deps;
-  for (const { uid } of chosen(await candidates(deps, sinking), shortage)) {
+  const { found, pending } = await candidates(deps, sinking);
+  for (const { uid } of chosen(found, shortage, Math.max(0, AT_ONCE - pending))) {
     signal.throwIfAborted();
     const record = await store.resources.getAcrossWorkspaces(uid);
     if (record)
@@ -76,8 +82,15 @@ export async function easeMemory(deps: Deps, signal: AbortSignal, look = lookAtM
   }
 }
 
-async function candidates({ driver, store, activity, clock }: Deps, sinking: boolean): Promise<Candidate[]> {
+interface Candidates {
+  found: Candidate[];
+  /** Those that were chosen before and are not done yet. */
+  pending: number;
+}
+
+async function candidates({ driver, store, activity, clock }: Deps, sinking: boolean): Promise<Candidates> {
   const found: Candidate[] = [];
+  let pending = 0;
   const nowMs = clock.now();
   for (const { uid, state, grade, hibernated } of await driver.list()) {
     if (hibernated || state === "exited" || activity.openOf(uid) > 0) continue;
@@ -85,9 +98,12 @@ async function candidates({ driver, store, activity, clock }: Deps, sinking: boo
     if (record?.kind !== sandboxKind.name || record.retired || record.deletedAt !== null) continue;
     const { lastUsedAt = 0, idleSince = 0, wantedAt = 0, hibernateTriedAt = 0, pressedAt = 0 } = stateOf(record);
     const lastUsedMs = Math.max(lastUsedAt, activity.lastOf(uid), state === "running" ? idleSince : 0, wantedAt);
-    if (Math.max(lastUsedMs, hibernateTriedAt, pressedAt) > nowMs - REST_MS) continue;
+    const waitingMs = pressedAt > Math.max(lastUsedMs, idleSince, hibernateTriedAt) ? nowMs - pressedAt : AGAIN_MS;
+    if (waitingMs < PENDING_MS) pending += 1;
+    // Something inside may keep it awake, and others have their turn first.
+    if (waitingMs < AGAIN_MS || Math.max(lastUsedMs, hibernateTriedAt) > nowMs - REST_MS) continue;
     const { memoryBytes } = await driver.stats(uid);
     found.push({ uid, state, sinks: sinking && grade === "vm-like", lastUsedMs, memoryBytes });
   }
-  return found;
+  return { found, pending };
 }

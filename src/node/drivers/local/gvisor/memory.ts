@@ -6,7 +6,7 @@
  * the daemon closes its own first, and the driver looks for others in the network namespace of the workload.
  */
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -26,6 +26,8 @@ const UNFINISHED = "new";
 /** Time for the daemon to close its sockets, or to open them again; usually milliseconds. */
 const DAEMON_WAIT_MS = 30_000;
 const LOOK_MS = 10;
+/** What stays free on the disk beside the memory. */
+const KEEP_FREE_BYTES = 256 * 1024 * 1024;
 /** Time for connections to the platform to end that the daemon has closed. */
 const DOOR_WAIT_MS = 1_000;
 /** How long a snapshot waits for a moment in which no request to the workload is open. */
@@ -40,14 +42,17 @@ export interface Sleeper {
   /** Every process of the workload on the machine: gVisor's parts have network namespaces of their own. */
   processes(): number[];
   isAlive(): boolean;
+  /** What it holds in memory now. */
+  memoryBytes(): number;
 }
 
 /** When it resolves, the workload ends and its memory is on disk. When it rejects before that, the workload goes on. */
 export async function writeMemory(sleeper: Sleeper): Promise<void> {
   const { dir } = sleeper;
   try {
+    requireRoom(sleeper);
     await closeSockets(sleeper);
-    renameSync(await checkpoint(sleeper, []), join(memoryDir(dir), WHOLE));
+    renameSync(await checkpoint(sleeper), join(memoryDir(dir), WHOLE));
   } catch (error) {
     mayWake(dir);
     throw error instanceof PlatformError ? error : notWritten(error);
@@ -56,17 +61,18 @@ export async function writeMemory(sleeper: Sleeper): Promise<void> {
 
 /**
  * Writes the memory of a workload that goes on, and answers with its folder. `meanwhile` runs while nothing inside does,
- * so that what it copies belongs to the memory. Not compressed: the workload stands still for half the time.
+ * so that what it copies belongs to the memory.
  */
 export async function copyMemory(sleeper: Sleeper, meanwhile: () => Promise<void>): Promise<string> {
   const { dir, id, isAlive } = sleeper;
   const marker = join(dir, COPYING_FILE);
   writeFileSync(marker, "");
   try {
+    requireRoom(sleeper);
     await closeSockets(sleeper, QUIET_WAIT_MS);
     await runsc(sleeper, ["pause", id]);
     try {
-      const written = await checkpoint(sleeper, ["--leave-running", "--compression=none"]);
+      const written = await checkpoint(sleeper, "--leave-running");
       await meanwhile();
       return written;
     } finally {
@@ -90,11 +96,15 @@ export async function endCopy(sleeper: Sleeper): Promise<void> {
   rmSync(marker, { force: true });
 }
 
-/** The folder that holds the memory. */
-async function checkpoint(sleeper: Sleeper, options: string[]): Promise<string> {
+/**
+ * Writes the memory and answers with its folder. Not compressed: that would take a quarter of the space, four times as
+ * long to write and twice as long to read.
+ */
+async function checkpoint(sleeper: Sleeper, ...more: string[]): Promise<string> {
   const target = join(memoryDir(sleeper.dir), UNFINISHED);
   rmSync(target, { recursive: true, force: true });
   mkdirSync(target, { mode: 0o700 });
+  const options = ["--compression=none", ...more];
   await runsc(sleeper, ["checkpoint", ...options, `--image-path=${STAGE.memory}/${UNFINISHED}`, sleeper.id]);
   return target;
 }
@@ -117,6 +127,13 @@ async function closeSockets(sleeper: Sleeper, waitMs = 0): Promise<void> {
     if (Date.now() >= deadline)
       throw new PlatformError("conflict", "Something is connected to the workload.", { cause: refusal });
   }
+}
+
+/** A checkpoint that finds the disk full ends the workload. */
+function requireRoom({ dir, memoryBytes }: Sleeper): void {
+  const { bavail, bsize } = statfsSync(dir);
+  if (bavail * bsize < memoryBytes() + KEEP_FREE_BYTES)
+    throw new PlatformError("conflict", "The disk of the machine has no room for the memory of the workload.");
 }
 
 /** Removes the memory of a workload that runs again, or has ended. */

@@ -390,7 +390,8 @@ export class Workload {
   get #sleeper(): Sleeper {
     const { dir, record } = this;
     const processes = (): number[] => processesIn(record.cgroup);
-    return { id: record.id, pid: record.pid, dir, processes, isAlive: () => this.alive };
+    const memoryBytes = (): number => cgroupStats(record.cgroup).memoryBytes ?? 0;
+    return { id: record.id, pid: record.pid, dir, processes, memoryBytes, isAlive: () => this.alive };
   }
 
   /** Writes its memory to a folder, and goes on; see `copyMemory` of gVisor. */
