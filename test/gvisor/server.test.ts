@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { localDriverMissing } from "../local/machine.ts";
+import { LONG } from "../long.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import { RUNSC_MISSING, testRunsc } from "./binary.ts";
 
@@ -124,4 +125,23 @@ test("sandboxes run in gVisor where they or a policy ask for it", { skip: runsc 
   assert.equal(((await kept.json()) as { status: string }).status, "running");
   await forksWithMemory(platform, headers);
   for (const name of ["usual", "asked", "ruled", "slept"]) await platform.call("DELETE", `/sandboxes/${name}`);
+});
+
+test("a sandbox goes to disk by itself when memory of the machine is short, and comes back for a request", {
+  skip: runsc ? (LONG ? false : "runs with npm run test:long") : RUNSC_MISSING,
+}, async () => {
+  // More than any machine has, so that it is always short.
+  const config = { runsc: runsc ?? "", standby_after: "600", memory_free_min: "1000000000" };
+  await using platform = await startTestPlatform({ driver: "real", config });
+  const { body: box } = await create(platform, "box", { isolation: "vm-like", memory: 512 });
+  const events = async (): Promise<{ type: string; message: string }[]> =>
+    (await platform.call("GET", "/sandboxes/box")).body.events;
+  while (!(await events()).some(({ type }) => type === "hibernated"))
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  const said = (await events()).map(({ message }) => message).join(" ");
+  assert.match(said, /Asleep early, because memory of the machine is short/);
+  assert.match(said, /lies on disk, because memory of the machine was short/);
+  const headers = { authorization: `Bearer ${platform.apiKey}` };
+  assert.equal((await fetch(`${box.metadata.url}/health`, { headers })).status, 200);
+  await platform.call("DELETE", "/sandboxes/box");
 });
