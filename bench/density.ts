@@ -21,6 +21,16 @@ import { openRawClient } from "./sandbox-parts/raw-client.ts";
 
 const MB = 2 ** 20;
 const COPIES_MAX = 100;
+/** Beats every 5 ms, and writes down the longest time between two beats. */
+const PROGRAM = `
+const { existsSync, rmSync, writeFileSync } = require("fs");
+let last = performance.now(), longest = 0;
+setInterval(() => {
+  const now = performance.now();
+  if (existsSync("/asked")) { rmSync("/asked"); longest = 0; }
+  if (now - last > longest) writeFileSync("/pause", String((longest = now - last)));
+  last = now;
+}, 5);`;
 /** Longest wait for sandboxes to reach the disk. */
 const SINK_WAIT_MS = 600_000;
 
@@ -63,15 +73,18 @@ class Bench {
   async source(): Promise<string> {
     const runtime = { memory: 512, isolation: "vm-like" };
     await this.#post("", { metadata: { name: "source" }, spec: { runtime } });
-    await this.#platform.exec("source", "(node -e 'setInterval(() => {}, 1000)' >/dev/null 2>&1 &); sleep 1");
+    await this.#platform.exec("source", `(node -e '${PROGRAM}' >/dev/null 2>&1 &); sleep 1`);
     const times: number[] = [];
+    const pauses: number[] = [];
     let id = "";
     for (let round = 0; round < 3; round++) {
       const at = performance.now();
       ({ id } = await this.#post<{ id: string }>("/source/snapshots", { memory: true }));
       times.push(performance.now() - at);
+      pauses.push(await this.#pause());
     }
-    const rows = [{ "ms each": times.map((ms) => ms.toFixed(0)).join(" ") }];
+    const shown = (all: number[]): string => all.map((ms) => ms.toFixed(0)).join(" ");
+    const rows = [{ "ms to the answer": shown(times), "ms that the program stood still": shown(pauses) }];
     table("snapshots of memory of one running sandbox (a Node program)", rows);
     return id;
   }
@@ -123,6 +136,13 @@ class Bench {
       { what: "ratio, running to bare", ms: madeMs / bare.allMs },
       { what: "one bare restore, p50", ms: percentiles(bare.eachMs).p50Ms },
     ]);
+  }
+
+  /** The longest time between two beats of the program since it was last asked. */
+  async #pause(): Promise<number> {
+    const body = { command: "sleep 0.1; cat /pause; touch /asked", waitForCompletion: true };
+    const { logs } = (await this.#client.ask("POST", "/main/sandboxes/source/process", body)) as { logs: string };
+    return Number(logs);
   }
 
   #records() {

@@ -80,7 +80,8 @@ export async function fork(call: Invocation): Promise<number | undefined> {
     body: { targetName, targetType, snapshotId, port, traffic, copies, withMemory },
   });
   const failed = ((memberAt(made, "copies") ?? []) as { status: string }[]).filter(({ status }) => status === "FAILED");
-  if (failed.length === 0) call.context.note(`${targetType} '${targetName}' runs`);
+  const what = copies === undefined ? `${targetType} '${targetName}' runs` : `${copies} sandboxes run`;
+  if (failed.length === 0) call.context.note(what);
   await print(call, null, "pretty", made);
   return failed.length > 0 ? EXIT.failure : undefined;
 }

@@ -81,7 +81,7 @@ const restore = implement(snapshotRestore, async (call, deps) => {
   const { workspace, uid, name } = box;
   if (box.retired || box.deletedAt !== null || !RESTORABLE.has(box.status ?? ""))
     throw new PlatformError("conflict", `sandbox '${name}' is ${box.status} and cannot be restored.`);
-  const { withMemory } = call.body;
+  const { withMemory } = call.body ?? {};
   const origin = await originOf(box, call.params.snapshotId ?? "", withMemory, deps);
   if (origin.memory) await requireMemory(box, deps.here.driver);
   await deps.store.resources.update(workspace, uid, ({ state }) => ({

@@ -86,6 +86,7 @@ export const snapshotRestore = defineOperation({
       .optional()
       .describe("Go on from the memory of the snapshot. Default: true for a snapshot that holds memory."),
   }),
+  bodyOptional: true,
   response: z.object({ name: z.string(), snapshotId: z.string() }),
   kind: snapshot.name,
 });

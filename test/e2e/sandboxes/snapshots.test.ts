@@ -44,7 +44,7 @@ describe("snapshots and forks on this machine", { skip: machineSkip }, () => {
     const { body: taken } = await call("POST", "/sandboxes/back/snapshots", {});
     await exec("back", "echo second > /root/note; echo new > /root/new");
     const path = `/sandboxes/back/snapshots/${taken.id}/restore`;
-    const restored = await call("POST", path, {});
+    const restored = await call("POST", path);
     assert.deepEqual([restored.status, restored.body], [200, { name: "back", snapshotId: taken.id }]);
     assert.equal((await exec("back", "cat /root/note; ls /root/new 2>/dev/null; true")).body.stdout, "first\n");
     const { body } = await call("GET", "/sandboxes/back");
