@@ -134,6 +134,7 @@ class Bench {
       { what: "forked, all have run a command", ms: answeredMs },
       { what: "bare runsc restore of a Node program", ms: bare.allMs },
       { what: "ratio, running to bare", ms: madeMs / bare.allMs },
+      { what: "bare restores that failed", ms: bare.failed },
       { what: "one bare restore, p50", ms: percentiles(bare.eachMs).p50Ms },
     ]);
   }

@@ -13,7 +13,7 @@ export async function bareRestores(
   runsc: string,
   count: number,
   atOnce: number,
-): Promise<{ allMs: number; eachMs: number[] }> {
+): Promise<{ allMs: number; eachMs: number[]; failed: number }> {
   const dir = mkdtempSync(join(tmpdir(), "berth-bare-"));
   const bundle = join(dir, "bundle");
   const image = join(dir, "image");
@@ -23,6 +23,7 @@ export async function bareRestores(
   const call = (...command: string[]): Promise<unknown> => run(runsc, [...flags, ...command]);
   const ids = Array.from({ length: count }, (_, index) => `copy-${index}`);
   const eachMs: number[] = [];
+  let failed = 0;
   try {
     // Detached programs must not hold the pipes of this process.
     await quiet(runsc, [...flags, "run", "--detach", "--bundle", bundle, "source"]);
@@ -33,12 +34,15 @@ export async function bareRestores(
     const work = async (): Promise<void> => {
       for (let id = left.pop(); id !== undefined; id = left.pop()) {
         const at = performance.now();
-        await quiet(runsc, [...flags, "restore", "--detach", "--bundle", bundle, "--image-path", image, id]);
-        eachMs.push(performance.now() - at);
+        const restore = ["restore", "--detach", "--bundle", bundle, "--image-path", image, id];
+        await quiet(runsc, [...flags, ...restore]).then(
+          () => eachMs.push(performance.now() - at),
+          () => failed++,
+        );
       }
     };
     await Promise.all(Array.from({ length: atOnce }, work));
-    return { allMs: performance.now() - began, eachMs };
+    return { allMs: performance.now() - began, eachMs, failed };
   } finally {
     for (const id of ["source", ...ids]) await call("delete", "--force", id).catch(() => {});
     rmSync(dir, { recursive: true, force: true });
