@@ -134,11 +134,13 @@ test("a sandbox goes to disk by itself when memory of the machine is short, and 
   const config = { runsc: runsc ?? "", standby_after: "600", memory_free_min: "1000000000" };
   await using platform = await startTestPlatform({ driver: "real", config });
   const { body: box } = await create(platform, "box", { isolation: "vm-like", memory: 512 });
-  const events = async (): Promise<{ type: string; message: string }[]> =>
-    (await platform.call("GET", "/sandboxes/box")).body.events;
-  while (!(await events()).some(({ type }) => type === "hibernated"))
+  const told = async (): Promise<string[]> =>
+    (await platform.call("GET", "/sandboxes/box")).body.events.map((event: { type: string; message: string }) =>
+      [event.type, event.message].join(": "),
+    );
+  while (!(await told()).some((each) => each.startsWith("hibernated")))
     await new Promise((resolve) => setTimeout(resolve, 100));
-  const said = (await events()).map(({ message }) => message).join(" ");
+  const said = (await told()).join(" ");
   assert.match(said, /Asleep early, because memory of the machine is short/);
   assert.match(said, /lies on disk, because memory of the machine was short/);
   const headers = { authorization: `Bearer ${platform.apiKey}` };

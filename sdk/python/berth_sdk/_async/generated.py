@@ -2183,7 +2183,7 @@ class AsyncApi:
         self,
         sandbox_name: str,
         snapshot_id: str,
-        body: types.SnapshotRestoreBody,
+        body: Optional[types.SnapshotRestoreBody] = None,
         *,
         timeout: Optional[float] = None,
         idempotency_key: Optional[str] = None,

@@ -2184,7 +2184,7 @@ class Api:
         self,
         sandbox_name: str,
         snapshot_id: str,
-        body: types.SnapshotRestoreBody,
+        body: Optional[types.SnapshotRestoreBody] = None,
         *,
         timeout: Optional[float] = None,
         idempotency_key: Optional[str] = None,

@@ -1381,7 +1381,7 @@ export interface Api {
   /** Delete a snapshot. `DELETE /v0/sandboxes/{sandboxName}/snapshots/{snapshotId}` */
   snapshotDelete(input: CallOptions & { params: { sandboxName: string; snapshotId: string } }): Promise<null>;
   /** Bring a sandbox back to a snapshot of it; what it has done since is gone. `POST /v0/sandboxes/{sandboxName}/snapshots/{snapshotId}/restore` */
-  snapshotRestore(input: CallOptions & { params: { sandboxName: string; snapshotId: string }; body: SnapshotRestoreBody }): Promise<SnapshotRestoreResult>;
+  snapshotRestore(input: CallOptions & { params: { sandboxName: string; snapshotId: string }; body?: SnapshotRestoreBody }): Promise<SnapshotRestoreResult>;
   /** Make a new sandbox, or many, with the files of this one, as they are now or in a snapshot. `POST /v0/sandboxes/{sandboxName}/fork` */
   sandboxFork(input: CallOptions & { params: { sandboxName: string }; body: SandboxForkBody }): Promise<SandboxForkResult>;
   /** List the templates that come with the platform. `GET /v0/templates` */
