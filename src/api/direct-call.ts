@@ -28,12 +28,15 @@ export function createDirectCall(deps: DirectCallDeps): DirectCall {
     try {
       const result = await answer(implementation, request, deps);
       told(result.status);
-      return { status: result.status, body: result.body === null ? null : JSON.parse(result.body) };
+      return {
+        ...{ status: result.status, headers: result.headers },
+        body: result.body === null ? null : JSON.parse(result.body),
+      };
     } catch (error) {
       const route = `${API_PREFIX}${operation.path}`;
       const refusal = deps.requestLog.refusal(error, { requestId, method: operation.method, route });
       told(refusal.status);
-      return { status: refusal.status, body: refusal.body };
+      return { status: refusal.status, body: refusal.body, headers: {} };
     }
   };
 }

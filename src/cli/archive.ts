@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { ignoreRules } from "../dockerfile/ignore.ts";
+import { TAR_END, tarHead, tarPadding } from "../lib/tar-entry.ts";
 import { UsageError } from "../lib/usage-error.ts";
 
 const IGNORE_FILES = [".berthignore", ".serviceignore"];
@@ -25,7 +26,6 @@ const DOCKERFILE = "Dockerfile";
 const NEVER_SENT = [".berth", ".service", ".env", ".git"];
 /** Largest project: the archive is made in memory. Larger data belongs in a volume or an image. */
 const PROJECT_BYTES_MAX = 256 * 1024 * 1024;
-const BLOCK = 512;
 
 /** A gzipped tar of everything that is not ignored, without links. */
 export function archiveOf(dir: string): Buffer {
@@ -64,12 +64,12 @@ function archiveWithout(dir: string, isLeftOut: (path: string, name: string, isF
             "leave out what is not needed with .berthignore (of an image build: .dockerignore), one path per line",
           );
         const executable = (statSync(join(dir, path)).mode & 0o111) !== 0;
-        blocks.push(...tarEntry(path, content, executable ? 0o755 : 0o644));
+        blocks.push(...tarHead(path, content.length, executable ? 0o755 : 0o644), content, tarPadding(content.length));
       }
     }
   };
   walk("");
-  return gzipSync(Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)]));
+  return gzipSync(Buffer.concat([...blocks, TAR_END]));
 }
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
@@ -85,28 +85,3 @@ function ignoredIn(dir: string): string[] {
     .map((line) => line.trim().replace(/^\.?\/|\/$/g, ""))
     .filter((line) => line !== "" && !line.startsWith("#"));
 }
-
-function tarEntry(path: string, content: Buffer, mode: number): Buffer[] {
-  const name = Buffer.from(path);
-  // A long path needs a record of its own before the file.
-  const long =
-    name.length >= 100
-      ? [header("././@LongLink", name.length + 1, 0o644, "L"), padded(Buffer.concat([name, Buffer.alloc(1)]))]
-      : [];
-  return [...long, header(name.subarray(0, 99).toString("latin1"), content.length, mode, "0"), padded(content)];
-}
-
-function header(path: string, size: number, mode: number, type: string): Buffer {
-  const block = Buffer.alloc(BLOCK);
-  block.write(path, 0, "latin1");
-  block.write(`${mode.toString(8).padStart(7, "0")}\0`, 100);
-  block.write(`${size.toString(8).padStart(11, "0")}\0`, 124);
-  block.write(`        ${type}`, 148);
-  block.write("ustar\0", 257);
-  const sum = block.reduce((total, byte) => total + byte, 0);
-  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
-  return block;
-}
-
-const padded = (content: Buffer): Buffer =>
-  Buffer.concat([content, Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK)]);

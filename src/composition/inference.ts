@@ -13,12 +13,14 @@ import { createJobHandler } from "../gateway/job-handler.ts";
 import { clientsMaxOf, DEFAULT_LIMITS, type GatewayLimits, openMaxOf } from "../gateway/limits.ts";
 import { sharesOf } from "../gateway/open-exchanges.ts";
 import type { RightsChange } from "../http/open-rights.ts";
+import { uploadsOf } from "../kinds/behaviour.ts";
 import { createServedFunctions } from "../kinds/function/served.ts";
 import { createToolRecords } from "../kinds/function/tool-records.ts";
 import { isServed } from "../kinds/hub/servers.ts";
 import { standingOf } from "../kinds/policy/placement.ts";
 import type { Deps } from "../kinds/port.ts";
 import { createOwnEndpoints } from "../kinds/sandbox/own-endpoints.ts";
+import { receiveUpload } from "../kinds/uploads.ts";
 import { isLoopbackName } from "../lib/network/site.ts";
 import { edgeProcessesOf } from "../lib/schemas/edge-settings.ts";
 import { isTls, proxiesOf } from "../lib/schemas/tls-settings.ts";
@@ -120,6 +122,8 @@ export async function startInference(
       ...{ ...principals, ...directory, store, models, brand, clock, call },
       keyFor: store.keyFor,
       hostsBelow: () => hostsBelow({ domain, publicUrl: settings.publicUrl }),
+      files: deps.blobs,
+      send: (path, archive) => receiveUpload(path.slice(path.lastIndexOf("/") + 1), archive, uploadsOf, deps),
     }),
     handlers: { job: createJobHandler({ brand, manage }) },
     ownEndpoint: ownEndpoints(deps),

@@ -16,6 +16,8 @@ export interface DirectAnswer {
   status: number;
   /** Parsed JSON; null for an empty body. Of a refusal: `{code, error, message}`. */
   body: unknown;
+  /** Names in lower case. */
+  headers: Readonly<Record<string, string>>;
 }
 
 /** `operation` is the operation's id. A refusal is an answer, too. */

@@ -2,6 +2,7 @@
 import type { Endpoint } from "./control.ts";
 import { connect, create, fork, get, kill, list, pause, setTimeout } from "./sandboxes.ts";
 import { createSnapshot, deleteTemplate, listSnapshots, listTemplates } from "./snapshots.ts";
+import { buildStatus, fileAddress, requestBuild, startBuild, templateOfAlias } from "./templates/endpoints.ts";
 
 export interface Route {
   method: string;
@@ -31,5 +32,10 @@ export const CONTROL_ROUTES: readonly Route[] = [
   at("POST", "/sandboxes/{}/snapshots", createSnapshot),
   at("GET", "/snapshots", listSnapshots),
   at("GET", "/templates", listTemplates),
+  at("POST", "/templates", requestBuild),
+  at("GET", "/templates/aliases/{}", templateOfAlias),
+  at("GET", "/templates/{}/files/{}", fileAddress),
+  at("POST", "/templates/{}/builds/{}", startBuild),
+  at("GET", "/templates/{}/builds/{}/status", buildStatus),
   at("DELETE", "/templates/{}", deleteTemplate),
 ];

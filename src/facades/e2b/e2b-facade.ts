@@ -13,16 +13,21 @@ import { requestIdOf } from "../../http/request-id.ts";
 import { STATUS_CODES } from "../../lib/network/node-http.ts";
 import type { Clock } from "../../lib/time/clock.ts";
 import { type AccessTokenDeps, type AccessTokens, createAccessTokens } from "./access-token.ts";
-import type { Answered, Control } from "./control.ts";
+import type { Answered, Control, SendArchive } from "./control.ts";
 import { CONTROL_ROUTES } from "./control-routes.ts";
 import { managementOf } from "./management.ts";
 import { decoded, Refusal } from "./refusal.ts";
-import { idOf, type Place, sandboxBehind } from "./sandbox-id.ts";
+import { idOf, idOfFound, type Place, sandboxBehind } from "./sandbox-id.ts";
 import { KEY_LABEL, newName } from "./sandbox-wire.ts";
 import { signedFile } from "./signed-file.ts";
+import { type StepFileDeps, StepFiles } from "./templates/step-files.ts";
 
-export interface E2bFacadeDeps extends AccessTokenDeps, Pick<GatewayDeps, "authenticate" | "authorize" | "resolve"> {
+export interface E2bFacadeDeps
+  extends AccessTokenDeps,
+    StepFileDeps,
+    Pick<GatewayDeps, "authenticate" | "authorize" | "resolve"> {
   call: DirectCall;
+  send: SendArchive;
   clock: Clock;
   brand: string;
   /** Domain, with a port where needed, below which ports of sandboxes have host names. */
@@ -53,12 +58,13 @@ const WORKSPACES_MAX = 1000;
 const NOWHERE = { to: "workload", kind: "sandbox", workspace: "-", name: "-" } as const;
 
 export function createE2bFacade(deps: E2bFacadeDeps): Facade {
-  const tokens = createAccessTokens(deps);
+  const parts = { ...deps, tokens: createAccessTokens(deps), stepFiles: new StepFiles(deps) };
   return async (down, { path, prefix, port }) => {
     const named = port ?? namedIn(down) ?? metricsOf(down, path);
     try {
-      if (named !== null) return await passage({ ...deps, tokens }, down, { path, prefix, ...named });
-      const made = await control({ ...deps, tokens }, down, path);
+      if (named !== null) return await passage(parts, down, { path, prefix, ...named });
+      const isFile = await parts.stepFiles.take(down, path, deps.clock.now());
+      const made = isFile ? NOTHING_TO_SAY : await control(parts, down, { path, prefix });
       if ("node" in made) return made;
       answer(down, made);
     } catch (error) {
@@ -72,7 +78,11 @@ export function createE2bFacade(deps: E2bFacadeDeps): Facade {
 
 interface Deps extends E2bFacadeDeps {
   tokens: AccessTokens;
+  stepFiles: StepFiles;
 }
+
+const NO_CONTENT = 204;
+const NOTHING_TO_SAY: Answered = { status: 200 };
 
 /** The sandbox and its port that the client names in header fields; null for requests to the control API. */
 function namedIn(down: Downstream): { sandbox: string; number: number } | null {
@@ -144,7 +154,11 @@ async function signer(
   return file && keyId ? deps.tokens.signerOf(file, sandbox.uid, keyId) : null;
 }
 
-async function control(deps: Deps, down: Downstream, target: string): Promise<Answered | { node: string }> {
+async function control(
+  deps: Deps,
+  down: Downstream,
+  { path: target, prefix }: { path: string; prefix: string },
+): Promise<Answered | { node: string }> {
   const { token, principal } = await callerOf(deps, down);
   const { pathname, searchParams: query } = addressOf(target);
   const fitting = CONTROL_ROUTES.filter(({ pattern }) => pattern.test(pathname));
@@ -173,10 +187,14 @@ async function control(deps: Deps, down: Downstream, target: string): Promise<An
       return sandbox;
     },
     idOf: (place) => idOf(deps.resolve, place),
-    accessTokenFor: async (place) => {
-      const { uid = "" } = (await deps.resolve({ by: "name", kind: "sandbox", ...place })) ?? {};
-      return deps.tokens.issue(principal, token, uid);
+    reachOf: async (place) => {
+      const found = await deps.resolve({ by: "name", kind: "sandbox", ...place });
+      return { id: idOfFound(found, place), token: deps.tokens.issue(principal, token, found?.uid ?? "") };
     },
+    owner: JSON.stringify([principal.id, principal.keyId ?? ""]),
+    stepFiles: deps.stepFiles,
+    send: deps.send,
+    address: `${down.secure ? "https" : "http"}://${down.host ?? ""}${prefix}`,
     nameFor: (index) => newName(keyed && [principal.id, pathname, keyed, index]),
     domain: deps.hostsBelow(),
   };
@@ -223,7 +241,9 @@ function bodyOf(sent: Buffer): Record<string, unknown> {
 
 function answer(down: Downstream, { status, body, headers = [] }: Answered): void {
   const text = body === undefined ? null : Buffer.from(JSON.stringify(body));
-  const fields = text === null ? [] : ["Content-Type", "application/json", "Content-Length", String(text.length)];
+  const type = text === null ? [] : ["Content-Type", "application/json"];
+  // A client reads JSON from an answer that does not say that it is empty.
+  const fields = status === NO_CONTENT ? [] : [...type, "Content-Length", String(text?.length ?? 0)];
   down.head(status, STATUS_CODES[status] ?? "", [...fields, ...headers, "Cache-Control", "no-store"]);
   if (text !== null) down.write(text);
   down.end([]);

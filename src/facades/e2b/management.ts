@@ -10,6 +10,8 @@ export type Management = <T>(operation: string, asked?: Asked) => Promise<T>;
 interface Asked extends Pick<DirectRequest, "params" | "query" | "body"> {
   /** Default: the workspace that the client names, or that of the credentials. */
   workspace?: string;
+  /** Told the header fields of the answer, names in lower case. */
+  told?: (headers: Readonly<Record<string, string>>) => void;
 }
 
 const NEWEST = VERSIONS[VERSIONS.length - 1] ?? "";
@@ -25,21 +27,22 @@ export function managementOf(
   { token, brand, requestId }: { token: string; brand: string; requestId: string },
 ): Management {
   const sent = [...PASSED, ...brandWords(brand).map((word) => `x-${word}-workspace`)];
-  const fields = sent.flatMap((name) => {
+  const passed = sent.flatMap((name) => {
     const value = down.header(name);
     return value === undefined ? [] : [[name, value] as const];
   });
   const { workload } = down;
   const peer = down.fromNetwork ? down.remoteAddress : undefined;
-  return async <T>(operation: string, { workspace, ...asked }: Asked = {}) => {
+  return async <T>(operation: string, { workspace, told, ...asked }: Asked = {}) => {
     const headers = {
-      ...Object.fromEntries(fields),
+      ...Object.fromEntries(passed),
       "x-service-authorization": `Bearer ${token}`,
       "service-version": NEWEST,
       ...(workspace === undefined ? {} : { "x-service-workspace": workspace, [`x-${brand}-workspace`]: workspace }),
     };
-    const { status, body } = await call(operation, { ...asked, headers, requestId, peer, workload });
+    const { status, body, headers: fields } = await call(operation, { ...asked, headers, requestId, peer, workload });
     if (status >= 400) throw new Refusal(status, messageIn(body));
+    told?.(fields);
     return body as T;
   };
 }

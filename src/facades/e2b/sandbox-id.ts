@@ -26,8 +26,11 @@ export async function sandboxBehind(resolve: Resolve, id: string): Promise<Workl
   return found?.kind === "sandbox" ? found : null;
 }
 
-export async function idOf(resolve: Resolve, place: Place): Promise<string> {
-  const found = await resolve({ by: "name", kind: "sandbox", ...place });
+export const idOf = async (resolve: Resolve, place: Place): Promise<string> =>
+  idOfFound(await resolve({ by: "name", kind: "sandbox", ...place }), place);
+
+/** `found` is null for a sandbox that is gone. */
+export function idOfFound(found: Workload | null, place: Place): string {
   const label = found?.label ?? workloadLabel("sandbox", place);
   if (label === "" || label.length > DNS_LABEL_MAX) return `${place.name}.${place.workspace}`;
   return label.slice(PREFIX.length);

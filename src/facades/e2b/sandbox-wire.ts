@@ -16,6 +16,9 @@ const IMAGES: Readonly<Record<string, string | undefined>> = {
   [BASE_TEMPLATE]: undefined,
   "code-interpreter-v1": "service/code-interpreter:latest",
 };
+/** The image of a template; undefined for the base image. */
+export const imageOfTemplate = (template: string): string | undefined =>
+  Object.hasOwn(IMAGES, template) ? IMAGES[template] : template;
 /** Lifetime of a sandbox whose client names none, as at E2B. */
 const TIMEOUT_DEFAULT_S = 300;
 /** Labels that hold what E2B's API knows and the platform does not. */
@@ -71,7 +74,7 @@ export function toDocument(
   if (asked.mcp) throw unsupported("An MCP gateway inside the sandbox (`mcp`)");
   if (asked.iam) throw unsupported("`iam`");
   const template = asked.templateID || BASE_TEMPLATE;
-  const image = Object.hasOwn(IMAGES, template) ? IMAGES[template] : template;
+  const image = imageOfTemplate(template);
   for (const key of Object.keys(asked.metadata ?? {}))
     if (OWN_LABEL.test(key)) throw unsupported(`A metadata key that begins with "e2b-" (${key})`);
   const network = networkOf(asked.network, asked.allow_internet_access);

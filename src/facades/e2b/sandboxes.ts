@@ -34,9 +34,9 @@ const sandboxOf = async (control: Control): Promise<Found> => {
 /** A sandbox with all that a client needs to reach it. */
 const whole = async (control: Control, shown: Shown): Promise<object> => {
   const { name, workspace } = shown.metadata;
-  const token = await control.accessTokenFor({ name, workspace });
+  const { id, token } = await control.reachOf({ name, workspace });
   return {
-    ...toWire(shown, await control.idOf({ name, workspace })),
+    ...toWire(shown, id),
     ...{ envdAccessToken: token, trafficAccessToken: token, domain: control.domain },
   };
 };

@@ -1,8 +1,9 @@
 // A program written for E2B: nothing in it knows of another platform. The addresses and the key are in its environment.
 import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { Sandbox as Interpreter } from "@e2b/code-interpreter";
-import { CommandExitError, FileNotFoundError, Sandbox } from "e2b";
+import { BuildError, CommandExitError, FileNotFoundError, Sandbox, Template } from "e2b";
 
 const box = await Sandbox.create({ metadata: { user: "ann" }, envs: { GREETING: "hello" }, timeoutMs: 300_000 });
 try {
@@ -18,6 +19,7 @@ try {
 assert.equal(await box.kill(), false);
 assert.equal(await box.isRunning(), false);
 await interpreter();
+await templates();
 
 async function commands() {
   const told = [];
@@ -211,4 +213,40 @@ async function interpreter() {
   } finally {
     await box.kill();
   }
+}
+
+async function templates() {
+  mkdirSync("app/sub", { recursive: true });
+  writeFileSync("app/greeting.txt", "hello");
+  writeFileSync("app/sub/deep.txt", "deep");
+  const template = Template({ fileContextPath: "." })
+    .fromTemplate("base")
+    .setEnvs({ COLOR: 'a "dark" $green' })
+    .setWorkdir("/opt/my app")
+    .copy("app", "copied")
+    .copy("app/greeting.txt", "/etc/greeting.txt", { mode: 0o600 })
+    .runCmd(['printf %s "$COLOR" > built.txt', "echo built here"]);
+  assert.equal(await Template.exists("painted"), false);
+  const lines = [];
+  const made = await Template.build(template, "painted", { onBuildLogs: ({ message }) => void lines.push(message) });
+  assert.equal(made.name, "painted");
+  assert.ok(lines.join("\n").includes("built here"), lines.join("\n"));
+  assert.equal(await Template.exists("painted"), true);
+  const box = await Sandbox.create("painted");
+  try {
+    assert.equal(await box.files.read("/opt/my app/built.txt"), 'a "dark" $green');
+    assert.equal(await box.files.read("/opt/my app/copied/sub/deep.txt"), "deep");
+    const { stdout } = await box.commands.run("stat -c %a /etc/greeting.txt; pwd; echo $COLOR");
+    assert.equal(stdout, '600\n/opt/my app\na "dark" $green\n');
+  } finally {
+    await box.kill();
+  }
+  const failing = Template().fromTemplate("painted").runCmd("echo so; exit 3");
+  await assert.rejects(Template.build(failing, "broken"), (error) => {
+    assert.ok(error instanceof BuildError);
+    assert.match(error.message, /3/);
+    return true;
+  });
+  const serving = Template().fromTemplate("base").setStartCmd("serve", "true");
+  await assert.rejects(Template.build(serving, "serving"), /setStartCmd/);
 }

@@ -2,7 +2,7 @@
 
 import time
 
-from e2b import CommandExitException, NotFoundException, PtySize, Sandbox
+from e2b import CommandExitException, NotFoundException, PtySize, Sandbox, Template
 
 
 def commands(box):
@@ -68,3 +68,13 @@ try:
 finally:
     assert box.kill()
 assert not box.is_running()
+
+with open("note.txt", "w") as note:
+    note.write("from a file")
+painted = Template(file_context_path=".").from_template("base").copy("note.txt", "/etc/note.txt").run_cmd("echo 1 > /etc/one")
+Template.build(painted, "painted-py")
+box = Sandbox.create("painted-py")
+try:
+    assert (box.files.read("/etc/note.txt"), box.files.read("/etc/one")) == ("from a file", "1\n")
+finally:
+    assert box.kill()

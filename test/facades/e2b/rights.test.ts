@@ -98,6 +98,18 @@ test("a create that is sent again with its Idempotency-Key makes nothing new", a
   assert.notEqual(await make({ "idempotency-key": "twice" }), first);
 });
 
+test("files for a build are taken from callers who may build, at addresses that the server made", async () => {
+  const reader = (await makeUser(platform.app.store, null, "member", { main: "member" }, ["sandboxes:get"])).key;
+  assert.equal((await ask("POST", "/v3/templates", { key: reader, body: { name: "painted" } })).status, 403);
+  assert.equal((await ask("GET", "/templates/painted/files/abc", { key: reader })).status, 403);
+  const forged = `${Buffer.from('["a","b",9999999999999]').toString("base64url")}.${"m".repeat(43)}`;
+  assert.equal((await ask("PUT", `/template-files/${forged}`, { key: null, body: {} })).status, 403);
+  for (const name of ["", "Not A Name", "a:b:c"]) {
+    const { status, body } = await ask("POST", "/v3/templates", { body: { name, tags: ["d"] } });
+    assert.ok(status >= 400 && status < 500, JSON.stringify(body));
+  }
+});
+
 test("credentials are needed, and their scopes count", async () => {
   const reader = (await makeUser(platform.app.store, null, "member", { main: "member" }, ["sandboxes:get"])).key;
   assert.equal((await ask("GET", `/sandboxes/${id}`, { key: null })).status, 401);
