@@ -28,7 +28,7 @@ export function shellPage({ script, early, style, icon }: Bundle, settings: Shel
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="color-scheme" content="light dark"><meta name="console" content="${told}"><meta property="csp-nonce" nonce="${nonce}">
 <title>Berth</title><link rel="icon" href="${ASSETS}/${icon}" type="image/svg+xml">
-<link rel="stylesheet" href="${ASSETS}/${style}"><script src="${ASSETS}/${early}"></script><script type="module" src="${ASSETS}/${script}"></script></head>
+<link rel="stylesheet" href="${ASSETS}/${style}"><link rel="modulepreload" href="${ASSETS}/${script}"><script src="${ASSETS}/${early}"></script></head>
 <body><div id="app">${FRAME}</div><noscript>The console needs JavaScript. The command line and the API do not.</noscript></body></html>`;
 }
 
