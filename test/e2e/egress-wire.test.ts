@@ -1,5 +1,6 @@
 /** Connections of workloads leave from the addresses of their egress gateway; a listener sees the source. */
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
@@ -7,9 +8,11 @@ import { after, before, describe, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { unknownWorkspaces } from "../../src/composition/unknown-workspaces.ts";
 import { createOutboundRules, type OutboundRules } from "../../src/kinds/workload/outbound-rules.ts";
+import { createWorkspaceAuthorities } from "../../src/kinds/workload/workspace-authority.ts";
 import { parseHost } from "../../src/lib/network/egress/host.ts";
 import { parseOperatorNetwork } from "../../src/lib/network/egress/operator-networks.ts";
 import { type EgressProxy, startEgressProxy } from "../../src/node/egress/egress-proxy.ts";
+import { WORKSPACE_AUTHORITIES } from "../../src/store/sealing/sealed-columns.ts";
 import { type Answer, startTestPlatform, type TestPlatform } from "../platform.ts";
 import { readUntil } from "./read-until.ts";
 
@@ -241,6 +244,29 @@ describe("egress addresses on the wire", () => {
       assert.ok(!isAllowed(`x${domain.replace("*.", "")}`), "a name that only ends alike");
     }
     await platform.call("DELETE", "/policies/many");
+  });
+
+  test("a workspace's authority is sealed, is made anew after a year and signs 90 days later", async () => {
+    const { store } = platform.app;
+    const dayMs = 86_400_000;
+    let now = Date.now();
+    const authorities = createWorkspaceAuthorities({ store, clock: { now: () => now }, brand: "Test" });
+    const signer = async (): Promise<string> =>
+      new X509Certificate((await authorities.credentialOf("main", "api.test")).certificate).issuer;
+    const subjects = async (): Promise<string[]> =>
+      (await authorities.trusted("main")).map((pem) => new X509Certificate(pem).subject);
+    const [first = ""] = await subjects();
+    assert.equal(await signer(), first);
+    now += 366 * dayMs;
+    const [kept, second = ""] = await subjects();
+    assert.deepEqual([kept, await signer()], [first, first], "workloads that run do not trust the second one yet");
+    now += 91 * dayMs;
+    assert.equal(await signer(), second);
+    now += 366 * dayMs;
+    assert.ok(!(await subjects()).includes(first), "an authority that has ended");
+    const key = `${WORKSPACE_AUTHORITIES}${(await store.workspaces.get("main"))?.id}`;
+    const record = await store.records.read(key);
+    assert.ok(record && !/PRIVATE|BEGIN|certificate/.test(record), "sealed in the store");
   });
 
   test("an address that a probe does not see is FAILED, and nothing leaves from it", async (t) => {

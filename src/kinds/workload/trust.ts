@@ -31,6 +31,7 @@ const TRUST_ENV = {
   PIP_CERT: bundle,
   NPM_CONFIG_CAFILE: bundle,
   AWS_CA_BUNDLE: bundle,
+  GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: bundle,
   JDK_JAVA_OPTIONS: `-Djavax.net.ssl.trustStore=${TRUST_DIR}/${FILES.java}`,
 };
 

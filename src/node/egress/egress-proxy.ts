@@ -10,15 +10,17 @@ import { createHandedServer } from "../../lib/network/handed-server.ts";
 import type { Credential } from "../../lib/x509/certificate.ts";
 import { type Admitted, Dialler, type DialOptions, type OpenConnection } from "./dialler.ts";
 import { type FirstFlight, firstFlight } from "./first-flight.ts";
-import { forward, forwardUpgrade, join, type Passage } from "./forward.ts";
+import { forward } from "./forward.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import { type IdentityOf, NO_IDENTITIES } from "./identities.ts";
 import { intercept } from "./intercept.ts";
-import { openPassage } from "./passage.ts";
+import { join } from "./pace.ts";
+import { openPassage, type Passage } from "./passage.ts";
 import { HEAD_TOO_SLOW, isRefusal, MALFORMED, rawAnswer, refusedBy } from "./refusal.ts";
 import { refuse, sinkOf } from "./sink.ts";
 import { parseAuthority, parseHostHeader, parseHttpUrl } from "./target.ts";
 import { ACCESS_DENIED, checkedTunnel } from "./tunnel.ts";
+import { forwardUpgrade } from "./upgrade.ts";
 
 export interface EgressOptions extends DialOptions {
   /** A certificate for a host that the workload trusts; absent = TLS is never read. */
@@ -147,6 +149,7 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
       credential,
       onHttp1,
       onRequest: (incoming, sink) => {
+        passage.prefersHttp2 = true;
         forward(dialler, passage, incoming.url ?? "/", incoming, sink).catch(() => sink.body.destroy());
       },
     });

@@ -2,6 +2,7 @@
 import type { Readable } from "node:stream";
 import { FUNCTIONS_MAX, type FunctionBudget, fillPlaceholders } from "../../lib/network/egress/placeholders.ts";
 import { type FilledRoute, HEADER_VALUE } from "../../lib/network/egress/routes.ts";
+import { FRAMING, headerOf, withoutHeaders } from "./headers.ts";
 import type { Hold } from "./held-bytes.ts";
 import { type EgressRefusal, RefusalError, refusal } from "./refusal.ts";
 
@@ -37,7 +38,7 @@ export async function inject(
   let text = bytes.toString("latin1");
   for (const route of changes) text = withBody(route, text, JSON_TYPE.test(type), budget);
   const body = Buffer.from(text, "latin1");
-  return { headers: [...withoutLength(filled), "content-length", String(body.length)], body };
+  return { headers: [...withoutHeaders(filled, FRAMING), "content-length", String(body.length)], body };
 }
 
 const TOO_MANY_BODIES = refusal(
@@ -124,11 +125,3 @@ function missingMembers(body: Readonly<Record<string, unknown>>, text: string): 
     return [];
   }
 }
-
-function headerOf(headers: readonly string[], name: string): string | undefined {
-  const at = headers.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === name.toLowerCase());
-  return at < 0 ? undefined : headers[at + 1];
-}
-
-const withoutLength = (headers: readonly string[]): string[] =>
-  headers.filter((_, index) => !/^(?:content-length|transfer-encoding)$/i.test(headers[index - (index % 2)] ?? ""));

@@ -29,6 +29,8 @@ const LIMITS: ServerOptions = {
   maxSessionRejectedStreams: 100,
   streamResetBurst: 200,
   streamResetRate: 33,
+  // Servers of HTTP/1.1 repeat headers that HTTP/2 wants once.
+  strictSingleValueFields: false,
 };
 const contexts = new WeakMap<Credential, SecureContext>();
 
@@ -60,7 +62,7 @@ export function intercept(client: Duplex, { credential, onHttp1, onRequest }: In
   });
 }
 
-/** HTTP/1.1, in which the request goes on, needs a header where a body follows. */
+/** HTTP/1.1, in which the request may go on, needs a header where a body follows. */
 function framed(incoming: Http2ServerRequest): Http2ServerRequest {
   const { headers, rawHeaders, stream } = incoming;
   if (headers["content-length"] === undefined && !stream.endAfterHeaders)

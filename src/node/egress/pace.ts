@@ -2,7 +2,7 @@
  * Bandwidth limits in the proxy: one pace for each direction of a workload, which all its connections share. Bytes that
  * have arrived are passed on at once, and then the source is left unread until they are paid for.
  */
-import type { Readable, Writable } from "node:stream";
+import type { Duplex, Readable, Writable } from "node:stream";
 import { type Bandwidth, bytesPerSecond } from "../../lib/network/egress/bandwidth.ts";
 
 /** Bytes of so long may leave at once after a rest; a page of HTTP does not wait. */
@@ -100,4 +100,13 @@ export function flow(from: Readable, to: Writable, pace: Pace): () => void {
   to.once("close", stop);
   goOn();
   return stop;
+}
+
+/** Copies both ways until either side is gone. */
+export function join(client: Duplex, upstream: Duplex, { send, receive }: Paces): void {
+  upstream.once("error", () => client.destroy());
+  upstream.once("close", () => client.destroy());
+  client.once("close", () => upstream.destroy());
+  flow(client, upstream, send);
+  flow(upstream, client, receive);
 }

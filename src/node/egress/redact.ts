@@ -1,5 +1,8 @@
 /** Replaces secrets in a stream, also those that are cut by the border of two chunks. */
 import { Transform } from "node:stream";
+import type { FilledRoute } from "../../lib/network/egress/routes.ts";
+import { headerOf } from "./headers.ts";
+import { refusal } from "./refusal.ts";
 
 export const REDACTED = "[redacted]";
 
@@ -9,6 +12,28 @@ const SECRET_LENGTH_MIN = 4;
 export const redactable = (secrets: readonly string[]): string[] =>
   secrets.filter((secret) => secret.length >= SECRET_LENGTH_MIN).sort((a, b) => b.length - a.length);
 
+/** The secrets that the answer must not show. */
+export const redactedIn = (routes: readonly FilledRoute[]): string[] =>
+  redactable(
+    routes.flatMap(({ redact, secrets, identities }) =>
+      redact ? [...Object.values(secrets), ...Object.values(identities)] : [],
+    ),
+  );
+
+/** Headers of a request whose answer could not be searched for secrets. */
+export const UNREADABLE = /^(?:accept-encoding|grpc-accept-encoding|range|if-range)$/i;
+
+export const UNREADABLE_ANSWER = refusal(
+  502,
+  "answer_not_readable",
+  "The answer is compressed, so its secrets cannot be redacted, which this route asks for.",
+);
+
+/** Whether the body of an answer with this head cannot be searched. */
+export const hidesSecrets = (rawHeaders: readonly string[]): boolean =>
+  headerOf(rawHeaders, "content-encoding") !== undefined ||
+  (headerOf(rawHeaders, "grpc-encoding") ?? "identity") !== "identity";
+
 export function redactText(text: string, secrets: readonly string[]): string {
   return secrets.reduce((left, secret) => left.replaceAll(secret, REDACTED), text);
 }
@@ -16,7 +41,9 @@ export function redactText(text: string, secrets: readonly string[]): string {
 /** An answer that ends within a secret shows less than this many characters of the secret. */
 const TELLING_LENGTH = 8;
 
-export function redactor(secrets: readonly string[]): Transform {
+/** `keepsLength`: for a format that tells the lengths of its texts beforehand, such as gRPC. */
+export function redactor(secrets: readonly string[], { keepsLength = false } = {}): Transform {
+  const shownFor = (word: string): string => (keepsLength ? "*".repeat(word.length) : REDACTED);
   // One character for each byte, so that no border of chunks cuts a character.
   const words = secrets
     .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
@@ -28,13 +55,13 @@ export function redactor(secrets: readonly string[]): Transform {
   return new Transform({
     transform(chunk: Buffer, _, done) {
       const text = rest + chunk.toString("latin1");
-      const { shown, end } = redactUntil(text, startOfRest(text, words, kept), pattern);
+      const { shown, end } = redactUntil(text, startOfRest(text, words, kept), pattern, shownFor);
       rest = text.slice(end);
       done(null, Buffer.from(shown, "latin1"));
     },
     flush(done) {
       const isTelling = words.some((word) => word.startsWith(rest) && rest.length >= tellingLength(word));
-      done(null, Buffer.from(isTelling ? REDACTED : redactText(rest, words), "latin1"));
+      done(null, Buffer.from(isTelling ? shownFor(rest) : rest.replace(pattern, shownFor), "latin1"));
     },
   });
 }
@@ -44,11 +71,16 @@ const literal = (word: string): string => word.replace(/[\\^$.*+?()[\]{}|]/g, "\
 const tellingLength = ({ length }: string): number => Math.min(TELLING_LENGTH, Math.ceil(length / 2));
 
 /** Replaces the words that begin before `cut`. Later bytes may make a longer word of what begins at `cut`. */
-function redactUntil(text: string, cut: number, pattern: RegExp): { shown: string; end: number } {
+function redactUntil(
+  text: string,
+  cut: number,
+  pattern: RegExp,
+  shownFor: (word: string) => string,
+): { shown: string; end: number } {
   let [shown, end] = ["", 0];
   for (const { 0: word, index } of text.matchAll(pattern)) {
     if (index >= cut) break;
-    shown += text.slice(end, index) + REDACTED;
+    shown += text.slice(end, index) + shownFor(word);
     end = index + word.length;
   }
   return { shown: shown + text.slice(end, cut), end: Math.max(end, cut) };

@@ -12,6 +12,9 @@ export const MALFORMED = refusal(
 
 export const HEAD_TOO_SLOW = refusal(408, "head_too_slow", "The head of the request took too long.");
 
+export const MALFORMED_SECRET = refusal(502, "secret_malformed", "A secret of this route cannot be sent in a header.");
+const BROKEN = refusal(502, "connection_broken", "The connection broke.");
+
 /** Carries a refusal through an API that knows errors only. */
 export class RefusalError extends Error {
   readonly refusal: EgressRefusal;
@@ -21,6 +24,8 @@ export class RefusalError extends Error {
     this.refusal = refused;
   }
 }
+
+export const refusalOf = (error: Error): EgressRefusal => (error instanceof RefusalError ? error.refusal : BROKEN);
 
 export function rawAnswer({ status, code, message }: EgressRefusal): string {
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nProxy-Error: ${code}\r\nContent-Type: text/plain\r\n`;

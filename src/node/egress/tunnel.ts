@@ -7,8 +7,8 @@ import { parseHost } from "../../lib/network/egress/host.ts";
 import type { OutboundPolicy } from "../../lib/network/egress/outbound-policy.ts";
 import type { OpenConnection } from "./dialler.ts";
 import { type FirstFlight, firstFlight } from "./first-flight.ts";
-import { HOST_MISMATCH, join } from "./forward.ts";
-import { flow } from "./pace.ts";
+import { HOST_MISMATCH } from "./judge-request.ts";
+import { flow, join } from "./pace.ts";
 import type { Target } from "./target.ts";
 
 /** Ports of protocols that tell the name of the host first. */
