@@ -2,18 +2,29 @@
  * Authorities of servers that sign their own certificates and that this user trusts (`berth trust`), and that of the
  * server on this machine. They count for commands of this user beside the system's.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AUTHORITY_FILE } from "../lib/x509/own-authority.ts";
 
 const folderOf = (dataDir: string): string => join(dataDir, "trust");
 
+const fileOf = (dataDir: string, { host }: URL): string =>
+  join(folderOf(dataDir), `${host.replace(/[^\w.-]/g, "_")}.pem`);
+
 /** Keeps the authority of a server; returns the file. */
-export function keepAuthority(dataDir: string, { host }: URL, pem: string): string {
+export function keepAuthority(dataDir: string, url: URL, pem: string): string {
   mkdirSync(folderOf(dataDir), { recursive: true, mode: 0o700 });
-  const file = join(folderOf(dataDir), `${host.replace(/[^\w.-]/g, "_")}.pem`);
+  const file = fileOf(dataDir, url);
   writeFileSync(file, pem, { mode: 0o600 });
   return file;
+}
+
+/** Forgets the authority of a server; false when it was not kept. */
+export function dropAuthority(dataDir: string, url: URL): boolean {
+  const file = fileOf(dataDir, url);
+  if (!existsSync(file)) return false;
+  rmSync(file);
+  return true;
 }
 
 /** The authority of the server on this machine; null where it has none. */

@@ -79,17 +79,18 @@ export async function startInference(
     }),
   );
   await directory.opened();
-  const certificates = stack.add(createCertificateTable({ store }));
-  if (isTls(config)) await certificates.opened();
   const publicHost = new URL(baseBeforeListening.publicUrl).hostname;
+  const own = { domain, publicHost, consoleHost: consoleHost(baseBeforeListening) };
+  const certificates = stack.add(
+    createCertificateTable({ store, own, hasOwnFiles: config.tls_cert !== undefined, now: () => clock.now() }),
+  );
+  if (isTls(config)) await certificates.opened();
   const limits = limitsOf(config.open_requests);
   const gatewaySettings: GatewaySettings = {
     brand,
-    domain,
+    ...own,
     proxies: proxiesOf(config),
     pathPages: config.path_pages,
-    consoleHost: consoleHost(baseBeforeListening),
-    publicHost,
     isLoopback: isLoopbackName(publicHost),
     docsUrl: GATEWAY_DOCS_URL,
     limits,

@@ -17,7 +17,9 @@ test("a certificate that TLS does not take keeps no other one from being served"
     },
     database: { onChange: () => () => {} },
   };
-  const table = createCertificateTable({ store: store as unknown as Store });
+  const table = createCertificateTable({
+    ...{ store: store as unknown as Store, own: {}, hasOwnFiles: false, now: Date.now },
+  });
   await table.opened();
   assert.ok(table.contextOf("good.test"));
   assert.equal(table.contextOf("bad.test"), undefined);

@@ -1,5 +1,6 @@
 /** Certificates of names, for TLS handshakes: the names in memory, and the secure contexts of those that were asked for. */
-import { createSecureContext, type SecureContext } from "node:tls";
+import type { SecureContext } from "node:tls";
+import { NamedContexts, type NamedContextsOptions } from "../http/tls/named-contexts.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import type { Credential } from "../lib/x509/certificate.ts";
 import { CERTIFICATE_TOPIC } from "../store/certificates.ts";
@@ -16,8 +17,12 @@ export interface CertificateTable extends Running {
   opened(): Promise<void>;
 }
 
-export function createCertificateTable({ store }: { store: Store }): CertificateTable {
-  const contexts = new Map<string, SecureContext>();
+export interface CertificateTableDeps extends NamedContextsOptions {
+  store: Store;
+}
+
+export function createCertificateTable({ store, ...options }: CertificateTableDeps): CertificateTable {
+  const contexts = new NamedContexts(options);
   const credentials = new Map<string, Credential>();
   let told: (name: string, credential: Credential | null) => void = () => {};
   let last: Promise<void> = Promise.resolve();
@@ -26,7 +31,7 @@ export function createCertificateTable({ store }: { store: Store }): Certificate
     const names = new Set(
       (await store.certificates.list()).filter(({ chain }) => chain !== "").map(({ name }) => name),
     );
-    for (const name of contexts.keys()) if (!names.has(name)) forget(name);
+    for (const name of contexts.names()) if (!names.has(name)) forget(name);
     // A certificate that cannot be used is one domain's trouble and not that of the others.
     for (const name of names) await readOne(name).catch(() => {});
   }
@@ -35,7 +40,7 @@ export function createCertificateTable({ store }: { store: Store }): Certificate
     const found = await store.certificates.credential(name);
     if (!found) return forget(name);
     const credential = { certificate: found.certificate, key: found.key };
-    contexts.set(name, createSecureContext({ cert: credential.certificate, key: credential.key }));
+    contexts.set(name, credential);
     credentials.set(name, credential);
     told(name, credential);
   }
@@ -56,7 +61,7 @@ export function createCertificateTable({ store }: { store: Store }): Certificate
   });
 
   return {
-    contextOf: (host) => contexts.get(host) ?? contexts.get(host.replace(/^[^.]+/, "*")),
+    contextOf: (host) => contexts.of(host),
     credentials: () => [...credentials],
     onCredential(listener) {
       told = listener;

@@ -97,6 +97,7 @@ test("hosts", () => {
   assert.deepEqual(at("/x?y", "3000-box-main.berth.test:443"), port);
   assert.deepEqual(at("/v0/agents", "3000-box-main.eu.berth.test"), { to: "management" });
   assert.equal(hostName("[::1]:80"), "[::1]");
+  assert.equal(hostName("a.test..:80"), "a.test");
   assert.deepEqual(classify("/v0/x", undefined, settings), { to: "management" });
 });
 

@@ -116,13 +116,13 @@ const SLASH = 47;
 /** Captures the authority without user info. */
 export const ABSOLUTE_FORM = /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i;
 
-/** Lower case, no port, no trailing dot. */
+/** Lower case, no port, no trailing dots. */
 export function hostName(header: string): string {
   let end = header.length;
   const bracket = header.charCodeAt(0) === 91 ? header.indexOf("]") + 1 : 0;
   const colon = header.indexOf(":", bracket);
   if (colon >= 0) end = colon;
-  if (end > 0 && header.charCodeAt(end - 1) === 46) end -= 1;
+  while (end > 0 && header.charCodeAt(end - 1) === 46) end -= 1;
   return header.slice(0, end).toLowerCase();
 }
 

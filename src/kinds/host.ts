@@ -2,6 +2,7 @@
 import { invalidField } from "../contract/errors.ts";
 import { CLAIMS, type Link } from "../contract/references.ts";
 import { mayServe } from "./custom-domain/usable.ts";
+import { belongsToPlatform } from "./platform-hosts.ts";
 import type { Platform } from "./port.ts";
 
 /** Claims on host names, unique on the whole platform. The gateway serves the resource that holds the claim. */
@@ -25,6 +26,7 @@ export async function requireVerifiedDomain(
   deps: Platform,
 ): Promise<void> {
   if (!HOST_NAME.test(host)) throw invalidField(field, "must be a host name");
+  if (belongsToPlatform(host, deps.settings)) throw invalidField(field, `'${host}' belongs to the platform`);
   if (await mayServe(host, workspace, deps)) return;
   throw invalidField(field, `'${host}' is not below a verified custom domain of this workspace`);
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { request } from "undici";
+import { CertificateSigner, makeAuthority } from "../../src/lib/x509/certificate.ts";
 import { type DnsServer, startDnsServer } from "../dns-server.ts";
 import { makeAccount, makeServiceAccount, makeUser } from "../identities.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
@@ -13,7 +14,14 @@ suite("domains and images of others", () => {
 
   before(async () => {
     dns = await startDnsServer();
-    platform = await startTestPlatform({ config: { domain: "edge.example", dns_servers: dns.address } });
+    platform = await startTestPlatform({
+      config: {
+        domain: "edge.example",
+        public_url: "http://api.example.net",
+        console_url: "http://console.example.net",
+        dns_servers: dns.address,
+      },
+    });
     const { id } = await makeAccount(platform.app.store, "thief");
     thief = { key: (await makeUser(platform.app.store, id, "admin")).key, workspace: "thief" };
   });
@@ -59,6 +67,44 @@ suite("domains and images of others", () => {
       const made = await platform.call("POST", "/sandboxes/box/previews", { ...thief, body });
       assert.equal(made.status, 400, `${customDomain}: ${JSON.stringify(made.body)}`);
     }
+  });
+
+  test("a domain above the platform's names takes none of them: no domain, no host and no certificate", async () => {
+    const preview = (prefixUrl: string) => {
+      const body = { metadata: { name: prefixUrl }, spec: { port: 443, customDomain: "example.net", prefixUrl } };
+      return platform.call("POST", "/sandboxes/above/previews", { ...thief, body });
+    };
+    const body = { metadata: { name: "above" }, spec: {} };
+    assert.equal((await platform.call("POST", "/sandboxes", { ...thief, body })).status, 200);
+    publish(await claim("example.net", thief));
+    assert.equal(await verify("example.net", thief), "verified");
+    const [fromMs, untilMs] = [Date.now() - 60_000, Date.now() + 86_400_000];
+    const signer = new CertificateSigner(makeAuthority("Thief", { fromMs, untilMs }), "Thief");
+    const upload = async (name: string) => {
+      const { certificate, key: privateKey } = signer.hostCertificate(name, { fromMs, untilMs });
+      const options = { ...thief, body: { certificate, privateKey } };
+      return (await platform.call("PUT", "/customdomains/example.net/certificates", options)).status;
+    };
+    assert.deepEqual([await upload("shop.example.net"), (await preview("shop")).status], [200, 200]);
+    for (const label of ["api", "console"]) {
+      assert.equal((await claim(`${label}.example.net`, thief)).status, 400);
+      const { status, body } = await preview(label);
+      assert.deepEqual([status, /belongs to the platform/.test(JSON.stringify(body))], [400, true]);
+      assert.equal(await upload(`${label}.example.net`), 400);
+    }
+  });
+
+  test("a prefix below one's own domain is no name of a domain that is another's", async () => {
+    const customDomain = "left.example.com";
+    publish(await claim("team.left.example.com", thief));
+    assert.equal(await verify("team.left.example.com", thief), "verified");
+    const box = { metadata: { name: "owner" }, spec: {} };
+    assert.equal((await platform.call("POST", "/sandboxes", { body: box })).status, 200);
+    const preview = async (prefixUrl: string) => {
+      const body = { metadata: { name: prefixUrl }, spec: { port: 443, customDomain, prefixUrl } };
+      return (await platform.call("POST", "/sandboxes/owner/previews", { body })).status;
+    };
+    assert.deepEqual([await preview("team"), await preview("other")], [400, 200]);
   });
 
   test("other spellings of a domain are no second domain", async () => {

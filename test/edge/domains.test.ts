@@ -77,6 +77,7 @@ suite("hosts of custom domains", () => {
       "nobody.apps.example.com",
       "a.b.apps.example.com",
       "NOBODY.apps.example.com.",
+      "nobody.apps.example.com..",
     ])
       for (const path of ["/", "/healthz", "/v0/workspaces", "/openapi.json", "/main/sandboxes/x", "/.well-known/x"])
         assert.match(await get(host, path), /^404 .*ROUTE_NOT_FOUND/, `${host}${path}`);

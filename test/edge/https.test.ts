@@ -218,6 +218,7 @@ suite("HTTPS and HTTP/2", () => {
       [signer.hostCertificate("other.test", validity), /is for other\.test/],
       [signer.hostCertificate("a.shop.test", validity, ["bigshop.test"]), /is for bigshop\.test/],
       [signer.hostCertificate("shop.test", past), /has expired/],
+      [signer.hostCertificate("shop.test", { fromMs: now + day, untilMs: now + 2 * day }), /is not valid before/],
       [{ ...good, key: signer.hostCertificate("shop.test", validity).key }, /does not belong/],
       [{ ...good, certificate: "nothing" }, /must be PEM/],
       [signer.hostCertificate("shop.test", validity, hostsBelow("shop.test", 100)), /at most 100 names/],
@@ -290,12 +291,18 @@ suite("HTTPS and HTTP/2", () => {
     const listed = await berth("sandbox", "list");
     assert.equal(listed.code, 0, listed.stderr);
     assert.match(listed.stdout, /box/);
+    const removed = await berth("trust", https.origin, "--remove");
+    assert.match(removed.stdout, /berth +no longer trusts 127\.0\.0\.1:/, removed.stderr);
+    assert.notEqual((await berth("sandbox", "list")).code, 0, "the server is strange again");
+    assert.match((await berth("trust", https.origin, "--remove")).stdout, /did not trust/);
   });
 
   test("header lists beyond the limit, and more streams than allowed, are refused", async (t) => {
     const session = open(t);
     await once(session, "remoteSettings");
     assert.equal(session.remoteSettings.maxConcurrentStreams, HTTP2_LIMITS.streams);
+    // The bodies that one connection leaves unread at the server stay within 32 MB.
+    assert.ok((session.remoteSettings.initialWindowSize ?? 0) * HTTP2_LIMITS.streams <= 32 * 1024 * 1024);
     const fields = Object.fromEntries(
       Array.from({ length: HTTP2_LIMITS.headerFields + 10 }, (_, at) => [`x-${at}`, "v"]),
     );

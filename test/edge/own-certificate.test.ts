@@ -1,7 +1,7 @@
 /** The operator's certificate, or one of an authority for the platform's host: served, replaced, and told to browsers. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, unwatchFile, watchFile, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { request as httpsRequest } from "node:https";
@@ -27,9 +27,9 @@ const strictOf = (origin: string, path: string): Promise<string | undefined> =>
     asked.on("error", reject).end();
   });
 
-const serialOf = (port: number): Promise<string> =>
+const serialOf = (port: number, servername = "berth.test"): Promise<string> =>
   new Promise((resolve, reject) => {
-    const options = { port, host: "127.0.0.1", servername: "berth.test", rejectUnauthorized: false };
+    const options = { port, host: "127.0.0.1", servername, rejectUnauthorized: false };
     const socket = connect(options, () => {
       resolve(socket.getPeerCertificate().serialNumber);
       socket.destroy();
@@ -40,15 +40,11 @@ const serialOf = (port: number): Promise<string> =>
 test("the operator's certificate is served, replaced when its files change, and makes browsers stay with HTTPS", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "berth-own-certificate-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const write = (): void => {
-    const { certificate, key } = testAuthority().credentialOf("berth.test");
-    writeFileSync(join(folder, "key.pem"), key);
-    writeFileSync(join(folder, "cert.pem"), certificate);
-  };
-  write();
-  await using platform = await startTestPlatform({
-    config: { tls_cert: join(folder, "cert.pem"), tls_key: join(folder, "key.pem") },
-  });
+  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  const first = testAuthority().credentialOf("berth.test");
+  writeFileSync(certFile, first.certificate);
+  writeFileSync(keyFile, first.key);
+  await using platform = await startTestPlatform({ config: { tls_cert: certFile, tls_key: keyFile } });
   const { origin, port } = new URL(platform.app.listensAt);
   for (const path of ["/v0/workspaces", "/v0/none", "/docs", "/healthz"])
     assert.equal(await strictOf(origin, path), "max-age=31536000", path);
@@ -60,17 +56,33 @@ test("the operator's certificate is served, replaced when its files change, and 
   const [fields] = await once(stream, "response");
   assert.equal(fields["strict-transport-security"], "max-age=31536000");
   const before = await serialOf(Number(port));
-  write();
+  const next = testAuthority().credentialOf("berth.test");
+  // Listeners of one file are called together: behind this one the server has looked at a pair that does not match.
+  const looked = new Promise((resolve) => watchFile(certFile, resolve));
+  t.after(() => unwatchFile(certFile));
+  writeFileSync(certFile, next.certificate);
+  await looked;
+  assert.equal(await serialOf(Number(port)), before, "the key of the new certificate is not there yet");
+  writeFileSync(keyFile, next.key);
   await until("the new certificate", async () => (await serialOf(Number(port))) !== before);
 });
 
 test("with the server's own authority browsers are told nothing, until an authority's certificate is there", async () => {
   await using platform = await startTestPlatform({ config: { tls: "auto", public_url: "https://berth.test" } });
-  const { origin } = new URL(platform.app.listensAt);
+  const { origin, port } = new URL(platform.app.listensAt);
   assert.equal(await strictOf(origin, "/v0/workspaces"), undefined);
-  const { certificate, key } = testAuthority().credentialOf("berth.test");
   const times = { notBefore: Date.now(), notAfter: Date.now() + 86_400_000, renewAt: Date.now() + 80_000_000 };
-  const issued = { domainUid: "", source: "acme", chain: certificate, key, ...times } as const;
-  await platform.app.store.certificates.put(["berth.test"], issued);
+  const put = async (name: string, domainUid: string): Promise<void> => {
+    const { certificate, key } = testAuthority().credentialOf(name);
+    const issued = { domainUid, source: "acme", chain: certificate, key, ...times } as const;
+    await platform.app.store.certificates.put([name], issued);
+  };
+  // The wildcard of a workspace's domain is for other names below it, not for the platform's.
+  const own = await serialOf(Number(port));
+  await put("*.test", "domain-of-a-workspace");
+  await until("the wildcard", async () => (await serialOf(Number(port), "shop.test")) !== own);
+  assert.equal(await serialOf(Number(port)), own);
+  assert.equal(await strictOf(origin, "/v0/workspaces"), undefined);
+  await put("berth.test", "");
   await until("the header", async () => (await strictOf(origin, "/v0/workspaces")) === "max-age=31536000");
 });

@@ -1,4 +1,4 @@
-/** `berth trust`: makes the authority of a server that signs its own certificates known to this user's programs. */
+/** `berth trust`: this user's programs accept the authority of a server that signs its own certificates, or no longer. */
 import { execFile } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { existsSync, globSync } from "node:fs";
@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
 import { dataFolder } from "../connection.ts";
-import { keepAuthority, localAuthority } from "../trusted-authorities.ts";
+import { dropAuthority, keepAuthority, localAuthority } from "../trusted-authorities.ts";
 
 const CONNECT_MS = 15_000;
 
@@ -19,6 +19,13 @@ export async function trust({ args, options, context }: Invocation): Promise<num
   if (url?.protocol !== "https:")
     throw new UsageError(`'${given}' is not an address of HTTPS.`, "write it as https://host:port");
   const dataDir = dataFolder(context.env);
+  const home = context.env.HOME ?? "";
+  if (options.remove === true) {
+    const kept = dropAuthority(dataDir, url);
+    context.print(`berth            ${kept ? "no longer trusts" : "did not trust"} ${url.host}`);
+    for (const line of await browsersForget(home, url.host)) context.print(line);
+    return undefined;
+  }
   const authority = await authorityOf(url);
   const fingerprint = authority.fingerprint256;
   const expected = text(options.fingerprint);
@@ -36,7 +43,7 @@ export async function trust({ args, options, context }: Invocation): Promise<num
     );
   const file = keepAuthority(dataDir, url, authority.toString());
   context.print(`berth            trusts ${url.host} (${file})`);
-  for (const line of await tellBrowsers(context.env.HOME ?? "", url.host, file)) context.print(line);
+  for (const line of await tellBrowsers(home, url.host, file)) context.print(line);
   context.print(`other programs   were not changed; give them the file: curl --cacert ${file}`);
   context.print(`                 NODE_EXTRA_CA_CERTS=${file}`);
   return undefined;
@@ -82,19 +89,44 @@ function lastOf(certificate: DetailedPeerCertificate): DetailedPeerCertificate {
 
 /** Chromium and Firefox keep authorities in databases of their own, which `certutil` writes. */
 async function tellBrowsers(home: string, host: string, file: string): Promise<string[]> {
-  const firefox = globSync(join(home, ".mozilla/firefox/*/cert9.db")).map((found) => join(found, ".."));
-  const folders = [join(home, ".pki/nssdb"), ...firefox].filter((folder) => existsSync(folder));
+  const folders = browserFolders(home);
   if (folders.length === 0) return [`browsers         none of this user was found; import ${file} where you use one`];
   const lines: string[] = [];
   for (const folder of folders)
     try {
-      const words = ["-d", `sql:${folder}`, "-A", "-t", "C,,", "-n", `Berth at ${host}`, "-i", file];
-      await promisify(execFile)("certutil", words, { timeout: CONNECT_MS });
+      await certutil(folder, "-A", "-t", "C,,", "-n", nicknameOf(host), "-i", file);
       lines.push(`browser          trusts ${host} (${folder})`);
     } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      const why = code === "ENOENT" ? "certutil is not installed (Debian: libnss3-tools)" : message;
-      lines.push(`browser          was not changed: ${why}; import ${file} (${folder})`);
+      lines.push(`browser          was not changed: ${reasonOf(error)}; import ${file} (${folder})`);
     }
   return lines;
+}
+
+/** A browser that never trusted the host is not mentioned. */
+async function browsersForget(home: string, host: string): Promise<string[]> {
+  const lines: string[] = [];
+  for (const folder of browserFolders(home))
+    try {
+      await certutil(folder, "-D", "-n", nicknameOf(host));
+      lines.push(`browser          no longer trusts ${host} (${folder})`);
+    } catch (error) {
+      const why = reasonOf(error);
+      if (!/could not find cert/i.test(why)) lines.push(`browser          was not changed: ${why} (${folder})`);
+    }
+  return lines;
+}
+
+const nicknameOf = (host: string): string => `Berth at ${host}`;
+
+function browserFolders(home: string): string[] {
+  const firefox = globSync(join(home, ".mozilla/firefox/*/cert9.db")).map((found) => join(found, ".."));
+  return [join(home, ".pki/nssdb"), ...firefox].filter((folder) => existsSync(folder));
+}
+
+const certutil = (folder: string, ...words: string[]): Promise<unknown> =>
+  promisify(execFile)("certutil", ["-d", `sql:${folder}`, ...words], { timeout: CONNECT_MS });
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === "ENOENT" ? "certutil is not installed (Debian: libnss3-tools)" : message;
 }

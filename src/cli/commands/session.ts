@@ -41,8 +41,14 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
       details:
         "The server printed the fingerprint of its authority when it started. Only a server with that fingerprint is trusted:\nby berth, and by browsers of this user where certutil is installed. The server on this machine needs no fingerprint.",
       args: [{ name: "url", about: "address of the server" }],
-      options: [{ flags: "--fingerprint <sha256>", about: "SHA-256 of the authority, as the server printed it" }],
-      examples: ["berth trust https://machine.local:8080 --fingerprint 4E:0D:…"],
+      options: [
+        { flags: "--fingerprint <sha256>", about: "SHA-256 of the authority, as the server printed it" },
+        { flags: "--remove", about: "trust the server no longer" },
+      ],
+      examples: [
+        "berth trust https://machine.local:8080 --fingerprint 4E:0D:…",
+        "berth trust https://machine.local:8080 --remove",
+      ],
       run: async (call) => (await import("../actions/trust.ts")).trust(call),
     },
     {

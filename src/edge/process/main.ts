@@ -3,7 +3,6 @@
  * other request to the owner. It opens no database. It ends when its owner does.
  */
 import type { Socket } from "node:net";
-import { createSecureContext, type SecureContext } from "node:tls";
 import { Registry } from "prom-client";
 import { isOwnSandboxPath } from "../../contract/sandbox-own-paths.ts";
 import { isFailure } from "../../gateway/counters.ts";
@@ -14,7 +13,7 @@ import { NOTHING_COUNTED } from "../../gateway/totals.ts";
 import { createEdge, type Edge } from "../../http/edge.ts";
 import type { RightsChange } from "../../http/open-rights.ts";
 import { renewedCertificate } from "../../http/tls/default-certificate.ts";
-import { asNode } from "../../http/tls/tls-server.ts";
+import { NamedContexts } from "../../http/tls/named-contexts.ts";
 import { detach } from "../../lib/network/held-port.ts";
 import { proxiesOf } from "../../lib/schemas/tls-settings.ts";
 import { settleMemory } from "../../lib/settle-memory.ts";
@@ -51,7 +50,7 @@ export function runEdge(): void {
   const leases = createLeases({ ask, routes });
   /** Told to the owner with the counts. */
   const served: Served[] = [];
-  const contexts = new Map<string, SecureContext>();
+  let contexts: NamedContexts | null = null;
   const domains = new Map<string, true>();
   let serving: Serving | null = null;
   let renewOwn: (next: Credential) => void = () => {};
@@ -67,6 +66,8 @@ export function runEdge(): void {
   const telling = setInterval(tell, TELL_MS);
 
   async function start(given: EdgeStart): Promise<void> {
+    const hasOwnFiles = given.config.tls_cert !== undefined;
+    contexts = new NamedContexts({ own: given.settings, hasOwnFiles, now: () => systemClock.now() });
     for (const [name, credential] of given.certificates) learn(name, credential);
     for (const name of given.domains) domains.set(name, true);
     const gateway = createGateway({
@@ -82,7 +83,7 @@ export function runEdge(): void {
     const edge = createEdge({
       ...{ gateway, clock: systemClock, names: given.names, config: given.config },
       ...(given.certificate && { certificate: renewedCertificate(given.certificate, renewal) }),
-      contextOf: (host) => contexts.get(host) ?? contexts.get(host.replace(/^[^.]+/, "*")),
+      contextOf: (host) => contexts?.of(host),
       challengeAnswer: async (token) => (await ask("httpChallenge", { token })).value,
       challengeCredential: async (host) => (await ask("tlsChallenge", { host })).value,
     });
@@ -102,10 +103,9 @@ export function runEdge(): void {
 
   /** A certificate that cannot be used is one domain's trouble. */
   function learn(name: string, credential: Credential | null): void {
-    contexts.delete(name);
-    if (credential === null) return;
+    contexts?.delete(name);
     try {
-      contexts.set(name, createSecureContext(asNode(credential)));
+      if (credential !== null) contexts?.set(name, credential);
     } catch {
       // the server's own certificate is shown for this name
     }

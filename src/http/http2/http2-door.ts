@@ -20,6 +20,11 @@ export const HTTP2_LIMITS = {
   /** Bytes of all header fields of a request, as for HTTP/1.1, and their number. */
   headerBytes: 64 * 1024,
   headerFields: 512,
+  /**
+   * Bytes of one request's body that the server keeps while nobody reads them. Node bounds them by stream alone and not
+   * by connection, so that one connection can have `streams` times as many kept.
+   */
+  bodyBytes: 256 * 1024,
   /** Streams that a client may reset at once, and per second from then on. */
   resetBurst: 200,
   resetsPerSecond: 33,
@@ -29,7 +34,7 @@ const OPTIONS: ServerOptions = {
   settings: {
     maxConcurrentStreams: HTTP2_LIMITS.streams,
     maxHeaderListSize: HTTP2_LIMITS.headerBytes,
-    initialWindowSize: 1024 * 1024,
+    initialWindowSize: HTTP2_LIMITS.bodyBytes,
     enableConnectProtocol: true,
   },
   maxHeaderListPairs: HTTP2_LIMITS.headerFields,

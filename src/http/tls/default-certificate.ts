@@ -1,10 +1,12 @@
 /** The certificate of the server itself: the operator's files, or one of the server's own authority. */
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
+import { createSecureContext } from "node:tls";
 import type { Config } from "../../config.ts";
 import { PREVIEW_LABEL, S3_LABEL } from "../../contract/addresses.ts";
 import { type Clock, DAY_MS } from "../../lib/time/clock.ts";
 import type { Credential } from "../../lib/x509/certificate.ts";
 import { namesOfThisMachine, openOwnAuthority } from "../../lib/x509/own-authority.ts";
+import { asNode } from "./tls-server.ts";
 
 const CERTIFICATE_LOOK_MS = 5000;
 /** A certificate of the own authority is replaced long before its end, also in a server that is never restarted. */
@@ -52,13 +54,18 @@ function fromFiles(certFile: string, keyFile: string): DefaultCertificate {
   return renewedCertificate(read(), (renew) => {
     const look = (): void => {
       try {
-        renew(read());
+        const next = read();
+        createSecureContext(asNode(next));
+        renew(next);
       } catch {
-        // A certificate may be half written while it is replaced; the old one is used until the next check.
+        // While the two files are replaced, one may be half written, or not belong to the other yet.
       }
     };
-    watchFile(certFile, { interval: CERTIFICATE_LOOK_MS }, look);
-    return () => unwatchFile(certFile, look);
+    const files = [certFile, keyFile];
+    for (const file of files) watchFile(file, { interval: CERTIFICATE_LOOK_MS }, look);
+    return () => {
+      for (const file of files) unwatchFile(file, look);
+    };
   });
 }
 

@@ -1,6 +1,7 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { wholeAccount } from "../../store/resources/shares.ts";
 import { HOST } from "../host.ts";
+import { belongsToPlatform } from "../platform-hosts.ts";
 import { type Behaviour, type Input, type Platform, type PrepareContext, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { type CustomDomain, customDomain } from "./kind.ts";
@@ -43,6 +44,7 @@ export function prepareDomain(
   const own = edgeHost(deps.settings);
   if (own && (name === own || name.endsWith(`.${own}`)))
     throw invalidField("metadata.name", `${own} and the names below it belong to the platform`);
+  if (belongsToPlatform(name, deps.settings)) throw invalidField("metadata.name", `${name} belongs to the platform`);
   spec.domainType ??= "previews";
   spec.region = chosenRegion("spec.region", spec.region, null, deps.settings);
   Object.assign(spec, recordsFor(name, workspaceId, deps), { status: "pending" });

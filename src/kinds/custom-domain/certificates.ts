@@ -35,6 +35,7 @@ export function checkedUpload(
       throw invalidField("certificate", `certificate ${index + 1} is not signed by the one behind it`);
   }
   const [notBefore, notAfter] = [Date.parse(leaf.validFrom), Date.parse(leaf.validTo)];
+  if (notBefore > nowMs) throw invalidField("certificate", `is not valid before ${toIso(notBefore)}`);
   if (notAfter <= nowMs) throw invalidField("certificate", `has expired (${toIso(notAfter)})`);
   const names = dnsNames(leaf);
   const foreign = names.find((name) => name.replace(/^\*\./, "") !== domain && !name.endsWith(`.${domain}`));

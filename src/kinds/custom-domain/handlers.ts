@@ -3,6 +3,7 @@ import type { Workspace } from "../../store/people/workspaces.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { wholeAccount } from "../../store/resources/shares.ts";
 import { application } from "../application/kind.ts";
+import { belongsToPlatform } from "../platform-hosts.ts";
 import { type Call, type Implementation, type Input, implement, type Platform, workspaceOf } from "../port.ts";
 import { type PresentOptions, toWire } from "../present.ts";
 import { customDomainBehaviour, prepareDomain } from "./behaviour.ts";
@@ -103,9 +104,12 @@ export const customDomainHandlers: readonly Implementation[] = [
     const uploaded = await uploadedNames(domain, deps);
     if (new Set([...uploaded, ...names]).size > NAMES_MAX)
       throw invalidField("certificate", `a domain has certificates for at most ${NAMES_MAX} names`);
-    for (const name of names)
+    for (const name of names) {
+      if (belongsToPlatform(name, deps.settings))
+        throw invalidField("certificate", `is for ${name}, which belongs to the platform`);
       if (!(await mayServe(name.replace(/^\*/, "any"), domain.workspace, deps)))
         throw invalidField("certificate", `is for ${name}, which belongs to another workspace`);
+    }
     await deps.store.certificates.put(names, { domainUid: domain.uid, source: "upload", renewAt: 0, ...issued });
     return certificatesOf(domain, deps);
   }),

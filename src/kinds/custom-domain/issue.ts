@@ -6,12 +6,14 @@
 import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { AcmeClient, AcmeError, type AcmeSettings } from "../../acme/acme-client.ts";
+import { PREVIEW_LABEL, S3_LABEL } from "../../contract/addresses.ts";
 import { isLoopbackName } from "../../lib/network/site.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, toIso } from "../../lib/time/clock.ts";
 import type { CertificateRecord } from "../../store/certificates.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { HOST } from "../host.ts";
 import { pagesUrl } from "../pages-url.ts";
+import { belongsToPlatform } from "../platform-hosts.ts";
 import type { Platform } from "../port.ts";
 import { solverFor } from "./challenges.ts";
 import { ORDER_WINDOW_MS, PLATFORM, takeTurns } from "./order-turns.ts";
@@ -87,6 +89,7 @@ async function issueOne(
     const renewAt = notBefore + (notAfter - notBefore) * (RENEW_AT - Math.random() * JITTER);
     const times = { notBefore, notAfter, renewAt: Math.floor(renewAt) };
     await store.certificates.put(names, { domainUid, source: "acme", chain, key, ...times });
+    await removeCovered(names, domainUid, deps);
     await tell(
       domain,
       "certificate-issued",
@@ -104,6 +107,17 @@ async function issueOne(
     if (before?.failure !== error.message) await tell(domain, "certificate-failed", error.message, deps);
     return error.retryAfterMs === null || error.isAbout(names);
   }
+}
+
+/**
+ * Removes certificates of single names that a wildcard of the same domain now stands for. An exact name comes first in a
+ * handshake, and one that was issued before the operator changed to dns-01 is never ordered again.
+ */
+async function removeCovered(names: readonly string[], domainUid: string, { store }: IssueDeps): Promise<void> {
+  const isCovered = (name: string): boolean => !names.includes(name) && names.includes(name.replace(/^[^.]+/, "*"));
+  const records = await store.certificates.list(domainUid);
+  const covered = records.filter(({ source, name }) => source === "acme" && isCovered(name));
+  await store.certificates.remove(covered.map(({ name }) => name));
 }
 
 const workspaceOf = (domain: Resource | null): string => domain?.workspace ?? PLATFORM;
@@ -129,7 +143,7 @@ async function ordersFor(deps: IssueDeps, acme: AcmeSettings): Promise<Order[]> 
     const page = await store.resources.listAcrossWorkspaces("customdomain", after, PAGE);
     for (const domain of page)
       if (isVerified(domain) && domain.deletedAt === null && !domain.retired)
-        orders.push(...(await ordersOf(domain, acme, deps)));
+        orders.push(...(await ordersOf(domain, acme, deps)).flatMap((order) => withoutPlatformNames(order, deps)));
     if (page.length < PAGE) return orders;
     after = page.at(-1)?.uid ?? "";
   }
@@ -152,12 +166,21 @@ async function ordersOf(domain: Resource, { challenge }: AcmeSettings, deps: Iss
   return orders;
 }
 
+/** The platform orders certificates for its own names itself. */
+function withoutPlatformNames({ names, domain }: Order, { settings }: IssueDeps): Order[] {
+  const kept = names.filter((name) => !belongsToPlatform(name, settings));
+  return kept.length === 0 ? [] : [{ names: kept, domain }];
+}
+
 /** The names of the platform itself, unless the operator brings a certificate for them. */
 function platformOrder({ settings }: IssueDeps, { challenge }: AcmeSettings): Order[] {
   const { domain, region, publicUrl } = settings;
   if (settings.ownCertificate || publicUrl === "") return [];
   const hosts = [new URL(publicUrl).hostname, new URL(pagesUrl(settings)).hostname];
-  const below = domain === null ? [] : [domain, `*.${domain}`, `*.${region}.${domain}`, `*.preview.${domain}`];
+  const below =
+    domain === null
+      ? []
+      : [domain, `*.${domain}`, `*.${region}.${domain}`, `*.${PREVIEW_LABEL}.${domain}`, `*.${S3_LABEL}.${domain}`];
   const wanted = challenge === "dns-01" ? [...below, ...hosts] : hosts;
   const names = [...new Set(wanted)].filter(
     (name) => isIP(name.replace(/^\[|\]$/g, "")) === 0 && !isLoopbackName(name),

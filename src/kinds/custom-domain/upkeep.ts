@@ -1,7 +1,9 @@
 /** What is done for custom domains from time to time: looking their records up again, and removing left certificates. */
 import { PlatformError } from "../../contract/errors.ts";
-import { HOUR_MS } from "../../lib/time/clock.ts";
+import { DAY_MS, HOUR_MS } from "../../lib/time/clock.ts";
+import type { CertificateRecord } from "../../store/certificates.ts";
 import type { Resource } from "../../store/resources/resource.ts";
+import { belongsToPlatform, type HostSettings } from "../platform-hosts.ts";
 import type { Settings } from "../port.ts";
 import { createDns, type Dns } from "./dns.ts";
 import { isVerified, mayServe } from "./usable.ts";
@@ -42,15 +44,30 @@ async function recheck(domain: Resource, dns: Dns, deps: VerifyDeps): Promise<vo
   }
 }
 
-/** Removes certificates of domains that are gone, and those for names that now belong to another workspace. */
-export async function sweepCertificates({ store }: Pick<VerifyDeps, "store">, signal: AbortSignal): Promise<void> {
-  for (const { name, domainUid } of await store.certificates.list()) {
+/** Age after its end at which a certificate that the platform no longer asks for is removed. */
+const EXPIRED_KEPT_MS = 7 * DAY_MS;
+
+/** Whether a certificate is over that nobody tried to replace: its name is ordered no more, or under a wildcard. */
+const isLeft = ({ source, chain, failure, notAfter, revokedAt }: CertificateRecord, nowMs: number): boolean =>
+  source === "acme" && chain !== "" && failure === "" && revokedAt === 0 && notAfter + EXPIRED_KEPT_MS < nowMs;
+
+/**
+ * Removes certificates of domains that are gone, those for names of another workspace or the platform itself, and those
+ * that are over.
+ */
+export async function sweepCertificates(
+  { store, clock, settings }: VerifyDeps & { settings: HostSettings },
+  signal: AbortSignal,
+): Promise<void> {
+  for (const record of await store.certificates.list()) {
     if (signal.aborted) return;
+    const { name, domainUid } = record;
+    if (isLeft(record, clock.now())) await store.certificates.remove([name]);
     if (domainUid === "") continue;
     const domain = await store.resources.getAcrossWorkspaces(domainUid);
     const host = name.replace(/^\*/, "any");
     const counts = (one: Resource): boolean => isVerified(one) || one.uid === domainUid;
-    const stays = domain && domain.deletedAt === null && !domain.retired;
+    const stays = domain && domain.deletedAt === null && !domain.retired && !belongsToPlatform(name, settings);
     if (!stays || !(await mayServe(host, domain.workspace, { store }, counts))) await store.certificates.remove([name]);
   }
 }

@@ -24,7 +24,8 @@ export const previewBehaviour: Behaviour<Preview> = {
     const workspace = workspaceOf(call);
     if (spec.customDomain !== undefined) {
       spec.customDomain = spec.customDomain.toLowerCase();
-      await requireVerifiedDomain("spec.customDomain", spec.customDomain, workspace.name, deps);
+      const host = hostOf(spec.customDomain, spec.prefixUrl);
+      await requireVerifiedDomain("spec.customDomain", host, workspace.name, deps);
     } else if (spec.prefixUrl && prefixLabel(spec.prefixUrl, workspace.name).length > DNS_LABEL_MAX)
       throw invalidField(
         "spec.prefixUrl",
