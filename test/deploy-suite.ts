@@ -67,6 +67,7 @@ export function deploySuite(config: TestPlatformOptions["config"] = {}) {
   };
 
   return {
+    dataDir,
     platform: (): TestPlatform => platform,
     call,
     ask,

@@ -279,7 +279,7 @@ export const GATEWAY_ERRORS = {
     status: 503,
     retryable: true,
     message: "The node that the workload is on does not answer.",
-    action: "Wait until the node is back; `berth nodes` shows when it was last heard of.",
+    action: "Wait until the node is back; `berth nodes list` shows when it was last heard of.",
     doNot: HAMMER,
   },
   NODE_CONNECTION_CLOSED: {

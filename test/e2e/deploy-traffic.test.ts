@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
+import { existsSync, globSync } from "node:fs";
+import { join } from "node:path";
 import { Readable } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { WebSocket } from "ws";
@@ -243,9 +245,20 @@ describe("traffic to deployed code", { skip: machineSkip }, () => {
     });
     await reaches("keeper", isDeployed);
     for (const file of ["/disk/a", "/shared/a"]) await ask(`keeper/write?file=${file}&text=kept`);
-    await create("reader", speaker, { drives: [{ name: "shared", mountPath: "/other", readOnly: true }] });
-    await reaches("reader", isDeployed);
+    await create("reader", speaker, {
+      drives: [{ name: "shared", mountPath: "/other", readOnly: true }],
+      volumes: [{ name: "scratch", type: "ephemeral", mountPath: "/scratch", sizeMb: 16 }],
+    });
+    const { uid } = (await reaches("reader", isDeployed)).metadata;
     assert.equal(await (await ask("reader/read?file=/other/a")).text(), "kept");
+    await ask("reader/write?file=/scratch/a&text=gone");
+    const scratch = globSync(join(suite.dataDir, "**/volumes", `${uid}*`));
+    assert.equal(scratch.length, 1);
+    assert.equal((await call("DELETE", "/agents/reader")).status, 200);
+    await until(
+      async () => scratch.filter((path) => existsSync(path)),
+      (left) => left.length === 0,
+    );
     await update("keeper", { ...speaker, "note.txt": "another revision" });
     await until(
       () => copies("keeper"),

@@ -86,8 +86,18 @@ export async function volumeMounts(owner: Resource, attachments: readonly Attach
 
 const SCRATCH_DEFAULT_MB = 1024;
 
-/** A scratch disk is removed with the sandbox. */
-export const scratchId = ({ uid }: Resource, index: number): string => `${uid}-scratch-${index}`;
+const scratchId = ({ uid }: Resource, index: number): string => `${uid}-scratch-${index}`;
+
+/** Scratch disks end with the resource whose workloads had them. */
+export async function removeScratch(
+  owner: Resource,
+  attachments: readonly Attachment[],
+  { driver }: Deps,
+): Promise<void> {
+  const volumes = await driver.capability("volumes");
+  for (const [index, { type }] of attachments.entries())
+    if (type === "ephemeral") await volumes?.destroy(scratchId(owner, index));
+}
 
 async function persistentVolume(workspace: string, name: string, deps: Deps): Promise<string> {
   const volume = await deps.store.resources.get({ workspace, kind: volumeKind.name, parent: "" }, name);

@@ -10,7 +10,7 @@ import { beginSandboxBuild, buildIdOf, failBuild } from "./build.ts";
 import { applyDrives } from "./drives.ts";
 import { OTHER_BASE } from "./kept-and-lost.ts";
 import type { Sandbox } from "./kind.ts";
-import { sandboxMachine, scratchId } from "./machine.ts";
+import { removeScratch, sandboxMachine } from "./machine.ts";
 import {
   fingerprint,
   instanceOf,
@@ -156,11 +156,8 @@ const ACTS: Record<SandboxStep["do"], Act> = {
   },
 
   async retire(sandbox, { deps }) {
-    const { store, driver, activity, clock } = deps;
-    const volumes = await driver.capability("volumes");
-    for (const [index, { type }] of (sandbox.spec.volumes ?? []).entries()) {
-      if (type === "ephemeral") await volumes?.destroy(scratchId(sandbox, index));
-    }
+    const { store, activity, clock } = deps;
+    await removeScratch(sandbox, sandbox.spec.volumes ?? [], deps);
     await deps.builder.cancel(buildIdOf(sandbox));
     activity.forget(sandbox.uid);
     await store.write(async (tx) => {

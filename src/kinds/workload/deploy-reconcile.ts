@@ -16,6 +16,7 @@ import type { Revision } from "../../store/resources/revision.ts";
 import { isServed } from "../hub/servers.ts";
 import { eventTeller, pullingEvent, type StartImage } from "../image/pull.ts";
 import type { Deps, ReconcileContext, Reconciler } from "../port.ts";
+import { removeScratch } from "../sandbox/machine.ts";
 import { beginBuild, builderUid, keepBundle } from "./bundle.ts";
 import { copyMachine, portOf } from "./copy-spec.ts";
 import {
@@ -39,6 +40,7 @@ import {
   type Workload,
 } from "./deploy-state.ts";
 import { logTag } from "./log-tag.ts";
+import { workloadSpec } from "./spec.ts";
 
 const SCALE_MAX_DEFAULT = 10;
 /** A copy that ran this long was healthy: its end starts a new count of crashes. */
@@ -269,6 +271,7 @@ const ACTS: Acts = {
 
   async retire(_step, resource, { deps }) {
     await destroyAll(resource, deps);
+    await removeScratch(resource, workloadSpec(resource.spec).volumes ?? [], deps);
     await deps.store.resources.delete(resource.workspace, resource.uid);
   },
 };
