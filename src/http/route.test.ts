@@ -76,6 +76,21 @@ test("an unclaimed path inside a workspace may be a trigger's", () => {
   assert.deepEqual(at("/ws/hooks/in?x=1"), { to: "trigger", workspace: "ws", prefix: "/ws", path: "/hooks/in?x=1" });
 });
 
+test("the console's host leads to management, whatever the path, and never to a workload", () => {
+  const consoleHost = "console.berth.test";
+  for (const host of [consoleHost, "Console.Berth.Test.", `${consoleHost}:443`])
+    for (const path of [
+      "/ws/agents/a/b",
+      "/run/ws/sandboxes/s",
+      "/hook",
+      "/v0/agents",
+      `http://${consoleHost}/ws/agents/a`,
+    ])
+      assert.deepEqual(classify(path, host, { ...settings, consoleHost }), { to: "management" }, `${host} ${path}`);
+  const other = { to: "workload", kind: "agent", workspace: "ws", name: "a", prefix: "/ws/agents/a", path: "/" };
+  assert.deepEqual(classify("http://127.0.0.1/ws/agents/a", consoleHost, { ...settings, consoleHost }), other);
+});
+
 test("hosts", () => {
   const preview = { to: "preview", workspace: null, id: "abc", prefix: "", path: "/x?y" };
   assert.deepEqual(at("/x?y", "abc.preview.berth.test"), preview);
