@@ -54,6 +54,21 @@ if (hasIpv6) {
   ip(["address add 2606:4700:113::2/64 dev host0 nodad"], pid);
 }
 
+/** An echo request of each family, to the other side and from an address of the gateway. */
+const ICMP = {
+  ipv4: {
+    family: "AF_INET",
+    protocol: 1,
+    type: 8,
+    to: "203.0.113.2",
+    counted: "icmp type echo-request ip saddr 203.0.113.11",
+  },
+  ipv6: {
+    ...{ family: "AF_INET6", protocol: 58, type: 128, to: "2606:4700:113::2" },
+    counted: "icmpv6 type echo-request ip6 saddr 2606:4700:113::11",
+  },
+};
+
 const machine = new LocalMachine();
 const OPEN = compileNetwork({});
 const RULED = compileNetwork({ proxy: { allowedDomains: ["good.test"] } });
@@ -123,6 +138,7 @@ async function look(): Promise<void> {
   const stats = await driver.stats("one");
   assert.ok((stats.sentBytes ?? 0) > 0 && (stats.receivedBytes ?? 0) > 0);
   local.kill();
+  await lookAtBytes(two);
   const [opened = 0, turnedAway = 0] = await openMany(two);
   // The kernel counts to 64; connections that begin at the same moment may be one or two more.
   assert.ok(opened >= 60 && opened <= 70 && opened + turnedAway === 80, `${opened} connections at once`);
@@ -131,6 +147,28 @@ async function look(): Promise<void> {
   await lookAtBandwidth(two);
   await lookAtSources(one);
   await lookAtRules(one);
+}
+
+/** Bytes of a workload are those that the other side counts, in frames of Ethernet; a neighbour's address may be asked for. */
+async function lookAtBytes(box: Observed): Promise<void> {
+  const inside = ["-t", String(pid), "-n", "nft"];
+  const table = `table inet bytes { chain in { type filter hook input priority 0; tcp dport 7002 counter; }; chain out { type filter hook output priority 0; tcp sport 7002 counter; }; }`;
+  await until(async () => (await reach(box, "203.0.113.2", 2)) !== "");
+  execFileSync("nsenter", [...inside, "-f", "-"], { input: table });
+  const before = await driver.stats("two");
+  const send = `const s = require("net").connect(7002, "203.0.113.2"); s.resume().on("close", () => process.exit()); s.end(Buffer.alloc(3000000))`;
+  await run(box, `timeout 50 node -e '${send}'`);
+  const after = await driver.stats("two");
+  const text = execFileSync("nsenter", [...inside, "list", "table", "inet", "bytes"], { encoding: "utf8" });
+  const [sent = 0, received = 0] = [...text.matchAll(/packets (\d+) bytes (\d+)/g)].map(
+    ([, packets, bytes]) => Number(bytes) + 14 * Number(packets),
+  );
+  assert.ok(sent > 3_000_000);
+  for (const [counted, outside] of [
+    [(after.sentBytes ?? 0) - (before.sentBytes ?? 0), sent],
+    [(after.receivedBytes ?? 0) - (before.receivedBytes ?? 0), received],
+  ] as const)
+    assert.ok(counted >= outside && counted - outside < 2000, `${counted} bytes, ${outside} outside`);
 }
 
 /** How many of 80 connections were opened, and how many refused. */
@@ -224,11 +262,12 @@ async function lookAtSources(one: Observed): Promise<void> {
   const box = await driver.create(spec("fixed"));
   assert.equal(await source(box, "203.0.113.2"), "seen as 203.0.113.11", "TCP");
   assert.equal(await ask(box, "udp4", "203.0.113.2"), "seen as 203.0.113.11", "UDP");
-  await ping(box, "203.0.113.11");
+  await ping(box, ICMP.ipv4);
   assert.equal(await source(one, "203.0.113.2"), "seen as 203.0.113.1", "a workload without a gateway");
   if (hasIpv6) {
     assert.equal(await source(box, "2606:4700:113::2"), "seen as 2606:4700:113::11", "TCP over IPv6");
     assert.equal(await ask(box, "udp6", "2606:4700:113::2"), "seen as 2606:4700:113::11", "UDP over IPv6");
+    await ping(box, ICMP.ipv6);
     assert.equal(await reach(one, "2606:4700:113::2"), "", "IPv6 without an address of a gateway");
     for (const own of ["2606:4700:113::1", "fd62:6572:7468:0::1"])
       assert.equal(await reach(box, own), "", `the machine at ${own}`);
@@ -267,17 +306,21 @@ async function lookAtSources(one: Observed): Promise<void> {
   assert.doesNotMatch(ruleset(), /chain from_198|203\.0\.113\.12/, "a workload takes its rules along");
 }
 
-/** A workload asks for an echo; a rule of the other side counts questions from this address. */
-async function ping(box: Observed, from: string): Promise<void> {
+/** A workload asks for an echo; a rule of the other side counts questions from the address. */
+async function ping(box: Observed, { family, protocol, type, to, counted }: (typeof ICMP)["ipv4"]): Promise<void> {
   if ((await run(box, "command -v python3")).exitCode !== 0) return console.log("ICMP needs python3: install it");
-  const table = `table inet seen { chain in { type filter hook input priority 0; icmp type echo-request ip saddr ${from} counter; }; }`;
+  const table = `table inet seen_${protocol} { chain in { type filter hook input priority 0; ${counted} counter; }; }`;
   const inside = ["-t", String(pid), "-n", "nft"];
   execFileSync("nsenter", [...inside, "-f", "-"], { input: table });
-  // An echo request: type 8, code 0, a checksum that the kernel fills in, id and number.
-  const script = `import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP); s.settimeout(20); s.sendto(bytes([8, 0, 0, 0, 0, 0, 0, 1]) + b"hello", ("203.0.113.2", 0)); print(s.recv(100)[8:].decode())`;
+  // An echo request: its type, code 0, a checksum that the kernel fills in, id and number.
+  const script = `import socket; s = socket.socket(socket.${family}, socket.SOCK_DGRAM, ${protocol}); s.settimeout(20); s.sendto(bytes([${type}, 0, 0, 0, 0, 0, 0, 1]) + b"hello", ("${to}", 0)); print(s.recv(100)[8:].decode())`;
   const { output } = await run(box, `python3 -c '${script}'`);
-  const counted = execFileSync("nsenter", [...inside, "list", "table", "inet", "seen"], { encoding: "utf8" });
-  assert.match(`${output} ${counted}`, /^hello\s.* counter packets 1 /s, "ICMP");
+  const list = [...inside, "list", "table", "inet", `seen_${protocol}`];
+  assert.match(
+    `${output} ${execFileSync("nsenter", list, { encoding: "utf8" })}`,
+    /^hello\s.* counter packets 1 /s,
+    to,
+  );
 }
 
 /** Asks until the answer comes: rules of a workload are read in a moment. */
@@ -322,10 +365,22 @@ async function lookAtRules(one: Observed): Promise<void> {
   assert.match(await tls(""), /ACCESS_DENIED/, "TLS without a name");
   await lookAtDatagrams(one, box);
 
-  // A change holds for what runs, in both directions.
+  // A change holds for what runs, in both directions; a connection and a flow of datagrams that are open get nothing more.
+  const stays = "exec 3<>/dev/tcp/203.0.113.2/7001; cat <&3 > /tmp/tcp";
+  const flows = `const u = require("dgram").createSocket("udp4"), fs = require("fs"); u.on("error", () => {}); u.on("message", () => fs.appendFileSync("/tmp/udp", ".")); setInterval(() => u.send("?", 7000, "203.0.113.2", () => {}), 50)`;
+  await run(
+    one,
+    `(timeout 120 bash -c '${stays}' > /dev/null 2>&1 &); (timeout 120 node -e '${flows}' > /dev/null 2>&1 &)`,
+  );
+  await until(async () => (await run(one, "test -s /tmp/tcp && test -s /tmp/udp && echo yes; true")).output !== "");
   ruled.add("one");
   for (const listener of listeners) listener("one");
   await until(async () => (await reach(one, "203.0.113.2")) === "");
+  const sizes = async (): Promise<string> => (await run(one, "sleep 1; stat -c %s /tmp/tcp /tmp/udp")).output;
+  await until(async () => {
+    const before = await sizes();
+    return (await sizes()) === before;
+  });
   assert.match(await web(one, "bad.test"), /403 .*firewall_blocked/is);
   ruled.delete("one");
   for (const listener of listeners) listener("one");
