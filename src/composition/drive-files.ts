@@ -7,6 +7,7 @@ import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { FrameReader, frameOf } from "../drivefs/frames.ts";
+import { DescriptorShares } from "../drivefs/owner/descriptor-shares.ts";
 import { FileSession } from "../drivefs/owner/file-session.ts";
 import { serveMount } from "../drivefs/owner/serve-mount.ts";
 import type { Greeting, MountAsk } from "../drivefs/wire.ts";
@@ -35,6 +36,7 @@ export interface DriveFiles extends Running {
 
 export function createDriveFiles(deps: () => Deps): DriveFiles {
   const open = new Set<{ destroy(): unknown }>();
+  const shares = new DescriptorShares();
   let door: { close(): unknown } | null = null;
   let isStopped = false;
 
@@ -45,7 +47,7 @@ export function createDriveFiles(deps: () => Deps): DriveFiles {
       if (open.size > MOUNTS_MAX) throw new Error("too many mounts");
       const { path, readOnly } = head;
       const session = await filesForNode(head, deps())
-        .then((files) => FileSession.open(files, path, readOnly))
+        .then(({ files, workspace }) => FileSession.open(files, path, readOnly, shares.of(workspace)))
         .catch((error: Error) => error);
       if (session instanceof Error) refuse(output, session.message);
       else await serveMount(session, input, output, rest);

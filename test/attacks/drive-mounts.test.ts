@@ -3,12 +3,18 @@
  * while they are asked about. None of them reaches anything outside of the folder that the mount shows.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import * as fs from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { FrameReader, frameOf } from "../../src/drivefs/frames.ts";
+import { Channel } from "../../src/drivefs/fuse/channel.ts";
+import { OpenFolders } from "../../src/drivefs/fuse/open-folders.ts";
+import { type DescriptorShare, DescriptorShares } from "../../src/drivefs/owner/descriptor-shares.ts";
 import { FileSession } from "../../src/drivefs/owner/file-session.ts";
+import { serveMount } from "../../src/drivefs/owner/serve-mount.ts";
 import type { Answer, AskName, Asks } from "../../src/drivefs/wire.ts";
 
 const OWN = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
@@ -21,13 +27,19 @@ interface Room extends AsyncDisposable {
   ask<Name extends AskName>(name: Name, args: Asks[Name], body?: Buffer): Promise<Answer>;
 }
 
-async function openRoom({ path = "/", readOnly = false } = {}): Promise<Room> {
+interface RoomOptions {
+  path?: string;
+  readOnly?: boolean;
+  share?: DescriptorShare;
+}
+
+async function openRoom({ path = "/", readOnly = false, share }: RoomOptions = {}): Promise<Room> {
   const dir = fs.mkdtempSync(join(tmpdir(), "berth-drive-attack-"));
   const [files, outside] = [join(dir, "files"), join(dir, "outside")];
   for (const each of [files, outside]) fs.mkdirSync(each);
   fs.writeFileSync(join(outside, "secret"), "secret", { mode: 0o600 });
   fs.mkdirSync(join(files, "part"));
-  const session = await FileSession.open(files, path, readOnly);
+  const session = await FileSession.open(files, path, readOnly, share);
   const ask: Room["ask"] = async (name, args, body = Buffer.alloc(0)) => session.answer(name, args, body);
   const { file: root = "" } = await ask("root", {});
   return {
@@ -100,7 +112,7 @@ test("a file that a workload exchanges for a link meanwhile is not the one that 
   assert.equal(fs.statSync(join(room.outside, "secret")).mode & 0o777, 0o600);
 });
 
-test("a mount that reads does nothing else, and sizes and handles are bounded", async () => {
+test("a mount that reads does nothing else, and sizes are bounded", async () => {
   await using room = await openRoom({ readOnly: true });
   const at = { folder: [], up: room.root };
   fs.writeFileSync(join(room.files, "file"), "kept");
@@ -132,9 +144,93 @@ test("a mount that reads does nothing else, and sizes and handles are bounded", 
     await refuses(room.ask("read", { fh, offset, bytes }), "EINVAL");
   await refuses(room.ask("read", { fh: 999, offset: 0, bytes: 1 }), "EBADF");
   await refuses(room.ask("names", { fh }), "EBADF");
-  for (let n = 1; n < 4096; n++) await room.ask("open", { ...file, flags: 0 });
-  await refuses(room.ask("open", { ...file, flags: 0 }), "ENFILE");
   assert.deepEqual(fs.readdirSync(room.files).sort(), ["file", "part"]);
+});
+
+test("open files of one workspace leave descriptors to the server and to others, and come back", async () => {
+  const shares = new DescriptorShares(100);
+  const opened = async (workspace: string) => {
+    const room = await openRoom({ share: shares.of(workspace) });
+    for (let n = 0; n < 40; n++) fs.mkdirSync(join(room.files, `folder${n}`));
+    fs.writeFileSync(join(room.files, "file"), "");
+    const at = { folder: [], up: room.root };
+    const { file: id = "" } = await room.ask("lookup", { ...at, name: "file" });
+    const open = () => room.ask("open", { ...at, name: "file", id, flags: 0 });
+    const enter = async (name: string): Promise<void> => {
+      const { file: up = "" } = await room.ask("lookup", { ...at, name });
+      await refuses(room.ask("lookup", { folder: [name], up, name: "nothing" }), "ENOENT");
+    };
+    return { room, open, enter, openAll: () => openUntilRefused(open) };
+  };
+  for (let round = 0; round < 2; round++) {
+    await using greedy = new AsyncDisposableStack();
+    const parts = await Promise.all([opened("greedy"), opened("greedy"), opened("other")]);
+    for (const { room } of parts) greedy.use(room);
+    const [one, next, other] = parts;
+    assert.ok(one && next && other);
+    const count = await one.openAll();
+    assert.ok(count > 10 && count < 50, `${count} of 100`);
+    assert.equal(await next.openAll(), 0);
+    for (let n = 0; n < 40; n++) await next.enter(`folder${n}`); // folders are used without being kept open
+    assert.ok((await other.openAll()) > 10);
+  }
+});
+
+async function openUntilRefused(open: () => Promise<unknown>): Promise<number> {
+  for (let count = 0; ; count++) {
+    try {
+      await open();
+    } catch (error) {
+      assert.equal((error as NodeJS.ErrnoException).code, "ENFILE");
+      return count;
+    }
+  }
+}
+
+test("what a handle is asked to become is judged by the file behind it", async () => {
+  await using room = await openRoom();
+  const at = { folder: [], up: room.root };
+  const { file: folder = "" } = await room.ask("lookup", { ...at, name: "part" });
+  const { fh = 0 } = await room.ask("create", { ...at, name: "program", mode: 0o755, ...OWN, flags: 2 });
+  const changes = { size: 0, mode: 0o2755 };
+  await refuses(room.ask("change", { ...at, name: "part", id: folder, fh, changes }), "EPERM");
+  assert.equal(fs.statSync(join(room.files, "program")).mode & 0o7777, 0o755);
+  await room.ask("remove", { ...at, name: "program" });
+  await room.ask("write", { fh, offset: 0 }, Buffer.from("temporary"));
+  const cut = await room.ask("change", { ...at, name: "program", id: "gone", fh, changes: { size: 3 } });
+  assert.equal(cut.body?.readBigUInt64LE(8), 3n);
+});
+
+test("a folder with many names takes the memory of some, whoever lists it", async (t) => {
+  await using room = await openRoom();
+  const names = Array.from({ length: 2000 }, (_, n) => `${"n".repeat(200)}${n}`);
+  for (const name of names) fs.writeFileSync(join(room.files, "part", name), "");
+  const socket = join(room.outside, "socket");
+  const session = await FileSession.open(room.files, "/", true); // the connection closes it
+  const server = createServer((each) => void serveMount(session, each, each)).listen(socket);
+  await once(server, "listening");
+  const channel = new Channel(socket, { node: "", drive: "", path: "/", readOnly: true }, { waitMs: 60_000 });
+  t.after(() => {
+    channel.close();
+    server.close();
+  });
+  await channel.ready();
+  const { file: id = "" } = await room.ask("lookup", { folder: [], up: room.root, name: "part" });
+  const folders = new OpenFolders(channel);
+  const fh = await folders.open(() => ({ folder: [], up: room.root, name: "part", id }));
+  const listed = async (): Promise<string[]> => {
+    const found: string[] = [];
+    for (;;) {
+      const { first, entries } = await folders.entries(fh, found.length);
+      assert.ok(entries.length <= 1024, `${entries.length} names are kept`);
+      const next = entries.slice(found.length - first);
+      if (next.length === 0) return found;
+      found.push(...next.slice(0, 100).map(([name]) => name));
+    }
+  };
+  const all = await listed();
+  assert.deepEqual(all.toSorted(), [".", "..", ...names].toSorted());
+  assert.deepEqual(await listed(), all);
 });
 
 test("no program with other rights, and no device, is made", async () => {

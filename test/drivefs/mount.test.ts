@@ -6,6 +6,7 @@ import * as fs from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type DriveOwner, fuseMissing, openDriveOwner } from "./mounted.ts";
 
 describe("a mounted drive", { skip: fuseMissing }, () => {
@@ -51,6 +52,10 @@ describe("a mounted drive", { skip: fuseMissing }, () => {
     const names = Array.from({ length: 3000 }, (_, n) => `file-${n}`);
     for (const name of names) fs.writeFileSync(join(owner.files, "many", name), "");
     assert.deepEqual(fs.readdirSync(join(here, "many")).sort(), names.sort());
+    const twice = `opendir D, $ARGV[0]; readdir D for 1 .. 1500; my $at = telldir D; my $next = readdir D; my @rest = readdir D;
+      rewinddir D; my @all = readdir D; seekdir D, $at; print scalar(@all), " ", $next eq readdir D`;
+    const { stdout, stderr } = spawnSync("perl", ["-e", twice, join(here, "many")], { encoding: "utf8" });
+    assert.equal(stdout, "3002 1", stderr);
     assert.throws(() => fs.writeFileSync(join(here, "n".repeat(256)), ""), { code: "ENAMETOOLONG" });
     const bytes = randomBytes(20 * 2 ** 20 + 123);
     fs.writeFileSync(join(here, "big"), bytes);
@@ -89,6 +94,21 @@ describe("a mounted drive", { skip: fuseMissing }, () => {
     assert.match(run("mkfifo pipe"), /not permitted/);
     assert.equal(run("mkdir group && chgrp 4321 group && chmod 2775 group && touch group/file"), "done");
     assert.equal(fs.statSync(join(owner.files, "group/file")).gid, 4321);
+  });
+
+  test("mounts that wait for a server which is away hold nothing else up", async () => {
+    await owner.kill();
+    let mounted = 0;
+    const mounts = Array.from({ length: 6 }, async (_, n) => {
+      await owner.mount({ path: `/away${n}` });
+      mounted += 1;
+    });
+    while ((fs.readFileSync("/proc/self/mountinfo", "utf8").match(/berth-drive/g)?.length ?? 0) < mounts.length)
+      await nextTurn();
+    for (let n = 0; n < 20; n++) await fs.promises.readdir(owner.files);
+    assert.equal(mounted, 0);
+    await owner.start();
+    await Promise.all(mounts);
   });
 
   test("a mount that only reads changes nothing, whoever asks", async () => {

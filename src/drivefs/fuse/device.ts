@@ -8,6 +8,13 @@ import type { Requests } from "./requests.ts";
 const READERS = 2;
 /** Buffers that each reader keeps for later. */
 const FREE_MAX = 8;
+/** A question up to this size is copied, and does not hold the buffer of a large one. */
+const SMALL_BYTES = 64 * 1024;
+/**
+ * Large questions of one reader that wait for their answers: writes of many threads to a drive whose node is slow. The
+ * kernel keeps further ones, in the memory of those who write.
+ */
+const LARGE_MAX = 64;
 /** The kernel gave up the question that was about to be read, or a signal came. */
 const AGAIN = new Set(["ENOENT", "EINTR", "EAGAIN"]);
 
@@ -22,15 +29,32 @@ export async function serveDevice(fd: number, requests: Requests): Promise<void>
 }
 
 async function readAll(fd: number, requests: Requests): Promise<void> {
-  // A question keeps its buffer until it is answered: the bytes of a write lie there.
+  // A large question keeps its buffer until it is answered: the bytes of a write lie there.
   const free: Buffer[] = [];
+  let large = 0;
+  let turn = Promise.withResolvers<void>();
+  const answerLarge = async (buffer: Buffer, bytes: number): Promise<void> => {
+    large += 1;
+    await answer(fd, requests, buffer.subarray(0, bytes));
+    large -= 1;
+    if (free.length < FREE_MAX) free.push(buffer);
+    turn.resolve();
+  };
   for (;;) {
+    while (large >= LARGE_MAX) {
+      turn = Promise.withResolvers<void>();
+      await turn.promise;
+    }
     const buffer = free.pop() ?? Buffer.allocUnsafeSlow(REQUEST_BYTES);
     const { error, bytes } = await readOnce(fd, buffer);
     if (error?.code === "ENODEV") return;
     if (error && !AGAIN.has(error.code ?? "")) throw error;
-    if (error) free.push(buffer);
-    else void answer(fd, requests, buffer.subarray(0, bytes)).then(() => free.length < FREE_MAX && free.push(buffer));
+    if (!error && bytes > SMALL_BYTES) {
+      void answerLarge(buffer, bytes);
+      continue;
+    }
+    if (!error) void answer(fd, requests, Buffer.from(buffer.subarray(0, bytes)));
+    free.push(buffer);
   }
 }
 

@@ -1,6 +1,7 @@
 /** The kernel's protocol of FUSE: the layouts of questions and answers (linux/fuse.h, version 7.31 and later). */
 import { ATTRIBUTE_BYTES } from "../attributes.ts";
 import { DATA_BYTES_MAX } from "../frames.ts";
+import type { NamesFrom } from "./open-folders.ts";
 
 export const OPCODE = {
   lookup: 1,
@@ -157,12 +158,12 @@ export function spaceAnswer(space: Readonly<Record<string, number>>): Buffer {
 /** Inodes are not told with names; programs ask for those that they need. */
 const UNKNOWN_INODE = 0xffff_ffffn;
 
-/** As many entries from `offset` on as have room. */
-export function entriesAnswer(entries: readonly [string, number][], offset: number, bytesMax: number): Buffer {
+/** As many entries from `offset` on as have room; `first` is the place of the first entry. */
+export function entriesAnswer({ first, entries }: NamesFrom, offset: number, bytesMax: number): Buffer {
   const parts: Buffer[] = [];
   let bytes = 0;
-  for (let at = offset; at < entries.length; at++) {
-    const [name, type] = entries[at] as [string, number];
+  for (let at = offset; at < first + entries.length; at++) {
+    const [name, type] = entries[at - first] as [string, number];
     const size = Math.ceil((24 + name.length) / 8) * 8;
     if (bytes + size > bytesMax) break;
     const part = Buffer.alloc(size);

@@ -19,19 +19,15 @@ import {
   type NewFile,
 } from "../wire.ts";
 import * as calls from "./calls.ts";
+import { type DescriptorShare, DescriptorShares } from "./descriptor-shares.ts";
 import { FileHandles } from "./file-handles.ts";
 import { entryPath, HeldFolders, PATH_BYTES_MAX } from "./held-folders.ts";
+import { KEPT_BITS, modeOf, ownerIn, refuseSetIds, timesOf } from "./owners-and-modes.ts";
 
 const { O_RDONLY, O_WRONLY, O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
 const ACCESS = O_RDONLY | O_WRONLY | O_RDWR;
-const PERMISSIONS = 0o777;
-const STICKY = 0o1000;
-const SET_GROUP = 0o2000;
-const SET_IDS = 0o6000;
 /** Names in one answer. */
 const NAMES_MAX = 512;
-/** The kernel's word for an id that is not told. */
-const NO_ID = 0xffff_ffff;
 
 type Answers = { [Name in AskName]: (args: Asks[Name], body: Buffer) => Promise<Answer> };
 
@@ -42,18 +38,32 @@ const WRITES: ReadonlySet<AskName> = new Set<AskName>([
 
 export class FileSession {
   readonly #folders: HeldFolders;
-  readonly #handles = new FileHandles();
+  readonly #handles: FileHandles;
+  readonly #share: DescriptorShare;
   readonly #isReadOnly: boolean;
 
-  private constructor(folders: HeldFolders, isReadOnly: boolean) {
+  private constructor(folders: HeldFolders, isReadOnly: boolean, share: DescriptorShare) {
     this.#folders = folders;
+    this.#handles = new FileHandles(share);
+    this.#share = share;
     this.#isReadOnly = isReadOnly;
   }
 
   /** `path` is a folder below `files`; folders that are missing on the way are made. */
-  static async open(files: string, path: string, isReadOnly: boolean): Promise<FileSession> {
-    const root = await calls.folderAt(files, path);
-    return new FileSession(await HeldFolders.open(root), isReadOnly);
+  static async open(
+    files: string,
+    path: string,
+    isReadOnly: boolean,
+    share: DescriptorShare = new DescriptorShares().of(""),
+  ): Promise<FileSession> {
+    if (!share.take()) throw new FileError("ENFILE", "The workspace has too many files of drives open on other nodes.");
+    try {
+      const root = await calls.folderAt(files, path);
+      return new FileSession(await HeldFolders.open(root, share), isReadOnly, share);
+    } catch (error) {
+      share.give();
+      throw error;
+    }
   }
 
   answer(ask: AskName, args: Asks[AskName], body: Buffer): Promise<Answer> {
@@ -66,6 +76,7 @@ export class FileSession {
   async close(): Promise<void> {
     await this.#handles.closeAll();
     await this.#folders.close();
+    this.#share.give();
   }
 
   readonly #answers: Answers = {
@@ -160,7 +171,8 @@ export class FileSession {
   async #change({ fh, changes, ...file }: Asks["change"]): Promise<Answer> {
     const { mode, uid, gid, size } = changes;
     if (size !== undefined && !isCount(size)) throw new FileError("EINVAL");
-    const before = await this.#look(file);
+    const open = fh === undefined ? null : this.#handles.fd(fh);
+    const before = open === null ? await this.#look(file) : await calls.statFd(open);
     if (mode !== undefined) refuseSetIds(mode, before.isDirectory());
     if (before.isSymbolicLink()) return this.#changeLink(file, changes);
     const flags = size === undefined ? O_RDONLY : O_WRONLY;
@@ -168,13 +180,13 @@ export class FileSession {
       if (size !== undefined) await calls.truncateFd(fd, size);
       if (uid !== undefined || gid !== undefined)
         await calls.ownFd(fd, uid ?? Number(before.uid), gid ?? Number(before.gid));
-      if (mode !== undefined) await calls.modeFd(fd, mode & (PERMISSIONS | STICKY | SET_GROUP));
+      if (mode !== undefined) await calls.modeFd(fd, mode & KEPT_BITS);
       const times = timesOf(changes, before);
       if (times) await calls.timesFd(fd, ...times);
     };
-    if (size !== undefined && fh !== undefined) await change(this.#handles.fd(fh));
-    else await this.#opened(file, change, flags);
-    return told(await this.#look(file));
+    if (open === null) await this.#opened(file, change, flags);
+    else await change(open);
+    return told(open === null ? await this.#look(file) : await calls.statFd(open));
   }
 
   #changeLink(file: FileRef, changes: Asks["change"]["changes"]): Promise<Answer> {
@@ -208,30 +220,33 @@ export class FileSession {
   }
 
   async #open(file: FileRef, flags: number): Promise<Answer> {
-    this.#handles.requireRoom();
     const access = this.#accessOf(flags);
-    const fd = await this.#descriptor(file, access);
-    if ((await calls.statFd(fd)).isFile()) return { fh: this.#handles.add({ fd }) };
-    await calls.closeFd(fd);
-    throw new FileError("EISDIR");
+    const fh = await this.#handles.open(async () => {
+      const fd = await this.#descriptor(file, access);
+      if ((await calls.statFd(fd)).isFile()) return { fd };
+      await calls.closeFd(fd);
+      throw new FileError("EISDIR");
+    });
+    return { fh };
   }
 
   async #create(file: NewFile & { flags: number }): Promise<Answer> {
-    this.#handles.requireRoom();
     const [access, mode] = [this.#accessOf(file.flags), modeOf(file, false)];
-    return this.#at(file, async (path, folderFd) => {
-      const fd = await calls.openFd(path, access | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-      try {
-        const { uid, gid } = await ownerIn(folderFd, file);
-        await calls.ownFd(fd, uid, gid);
-        await calls.modeFd(fd, mode);
-        const stat = await calls.statFd(fd);
-        return { fh: this.#handles.add({ fd }), ...told(stat) };
-      } catch (error) {
-        await calls.closeFd(fd);
-        throw error;
-      }
-    });
+    const fh = await this.#handles.open(() =>
+      this.#at(file, async (path, folderFd) => {
+        const fd = await calls.openFd(path, access | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+        try {
+          const { uid, gid } = await ownerIn(folderFd, file);
+          await calls.ownFd(fd, uid, gid);
+          await calls.modeFd(fd, mode);
+          return { fd };
+        } catch (error) {
+          await calls.closeFd(fd);
+          throw error;
+        }
+      }),
+    );
+    return { fh, ...told(await calls.statFd(this.#handles.fd(fh))) };
   }
 
   #accessOf(flags: number): number {
@@ -241,9 +256,8 @@ export class FileSession {
   }
 
   async #openFolder(file: FileRef): Promise<Answer> {
-    this.#handles.requireRoom();
-    const dir = await this.#opened(file, (fd) => calls.openDir(fd));
-    return { fh: this.#handles.add({ dir }) };
+    const open = async (fd: number) => ({ dir: await calls.openDir(fd) });
+    return { fh: await this.#handles.open(() => this.#opened(file, open)) };
   }
 }
 
@@ -252,33 +266,6 @@ const NEW_FILE = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
 const told = (stat: BigIntStats): Answer => ({ file: identityOf(stat), body: attributesOf(stat) });
 const none = (_: unknown): Answer => ({});
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
-
-/** A program that runs with the rights of its owner is not made through a mount of another machine. */
-function refuseSetIds(mode: number, isFolder: boolean): void {
-  if ((mode & (isFolder ? 0o4000 : SET_IDS)) !== 0) throw new FileError("EPERM");
-}
-
-function modeOf({ mode }: NewFile, isFolder: boolean): number {
-  refuseSetIds(mode, isFolder);
-  return mode & (PERMISSIONS | (isFolder ? STICKY | SET_GROUP : 0));
-}
-
-/** In a folder with the set-group bit a new entry has the group of the folder. */
-async function ownerIn(folderFd: number, { uid, gid }: NewFile): Promise<{ uid: number; gid: number }> {
-  const folder = await calls.statFd(folderFd);
-  const keepsGroup = (Number(folder.mode) & SET_GROUP) !== 0;
-  return {
-    uid: uid === NO_ID ? Number(folder.uid) : uid,
-    gid: gid === NO_ID || keepsGroup ? Number(folder.gid) : gid,
-  };
-}
-
-function timesOf({ atime, mtime }: Asks["change"]["changes"], before: BigIntStats): [number, number] | null {
-  if (atime === undefined && mtime === undefined) return null;
-  const of = (time: number | "now" | undefined, otherwise: bigint): number =>
-    time === "now" ? Date.now() / 1000 : (time ?? Number(otherwise) / 1000);
-  return [of(atime, before.atimeMs), of(mtime, before.mtimeMs)];
-}
 
 const TYPES: readonly [keyof Pick<Dirent, "isFile" | "isDirectory" | "isSymbolicLink">, number][] = [
   ["isFile", 8],

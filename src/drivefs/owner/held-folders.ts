@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { identityOf } from "../attributes.ts";
 import { FileError } from "../errors.ts";
 import { bytesOf } from "../wire.ts";
+import type { DescriptorShare } from "./descriptor-shares.ts";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
 const openFd = promisify(open);
@@ -32,17 +33,19 @@ export interface HeldFolder {
 export class HeldFolders {
   readonly #root: HeldFolder;
   readonly #device: bigint;
+  readonly #share: DescriptorShare;
   readonly #held = new Map<string, HeldFolder>();
 
-  private constructor(root: HeldFolder, device: bigint) {
+  private constructor(root: HeldFolder, device: bigint, share: DescriptorShare) {
     this.#root = root;
     this.#device = device;
+    this.#share = share;
   }
 
   /** The caller gives the descriptor away. */
-  static async open(fd: number): Promise<HeldFolders> {
+  static async open(fd: number, share: DescriptorShare): Promise<HeldFolders> {
     const stat = await statFd(fd, { bigint: true });
-    return new HeldFolders({ fd, id: identityOf(stat), users: 0, isDropped: false }, stat.dev);
+    return new HeldFolders({ fd, id: identityOf(stat), users: 0, isDropped: false }, stat.dev, share);
   }
 
   get rootFd(): number {
@@ -62,6 +65,7 @@ export class HeldFolders {
 
   async close(): Promise<void> {
     for (const folder of [...this.#held.values(), this.#root]) {
+      if (folder !== this.#root) this.#share.give();
       folder.isDropped = true;
       if (folder.users === 0) await closeFd(folder.fd).catch(() => {});
     }
@@ -80,8 +84,9 @@ export class HeldFolders {
       if (again) return again;
       throw new FileError("ESTALE");
     }
-    const folder = { fd, id, users: 1, isDropped: false };
-    this.#held.set(id, folder);
+    const isHeld = this.#share.take();
+    const folder = { fd, id, users: 1, isDropped: !isHeld };
+    if (isHeld) this.#held.set(id, folder);
     this.#dropOldest();
     return folder;
   }
@@ -120,6 +125,7 @@ export class HeldFolders {
     for (const [id, folder] of this.#held) {
       if (this.#held.size <= HELD_MAX) return;
       this.#held.delete(id);
+      this.#share.give();
       folder.isDropped = true;
       if (folder.users === 0) void closeFd(folder.fd).catch(() => {});
     }

@@ -22,8 +22,8 @@ export interface NodeMount {
 
 type MountDeps = Pick<Deps, "store" | "settings" | "nodes" | "driver">;
 
-/** The host folder of the drive's files. Refuses what no workload of that node may mount. */
-export async function filesForNode(mount: NodeMount, deps: MountDeps): Promise<string> {
+/** The host folder of the drive's files, and whose they are. Refuses what no workload of that node may mount. */
+export async function filesForNode(mount: NodeMount, deps: MountDeps): Promise<{ files: string; workspace: string }> {
   const found = await deps.store.resources.getAcrossWorkspaces(mount.drive);
   if (found?.kind !== driveKind.name || found.retired || found.deletedAt !== null)
     throw new PlatformError("not_found", "There is no such drive.");
@@ -35,7 +35,7 @@ export async function filesForNode(mount: NodeMount, deps: MountDeps): Promise<s
   await drives.create(drive.uid);
   const folders = await drives.folders(drive.uid);
   if (!folders) throw new PlatformError("unprocessable", "The drive's files cannot be reached.");
-  return folders.files;
+  return { files: folders.files, workspace: drive.workspace };
 }
 
 async function isUsed(drive: Drive, mount: NodeMount, { store, settings }: MountDeps): Promise<boolean> {

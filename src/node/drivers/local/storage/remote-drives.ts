@@ -3,20 +3,25 @@
  * mount outlives the server, as workloads do. It goes when no workload has it.
  */
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, rmdirSync, type Stats, writeFileSync } from "node:fs";
-import { stat } from "node:fs/promises";
+import { constants, existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { ROOT } from "../../../../lib/root.ts";
 import type { Mount } from "../../../workload.ts";
 import { Serial } from "../../common/serial.ts";
 import type { Spawner } from "../calls/spawner.ts";
-import { MNT_DETACH } from "../calls/syscalls.ts";
-import { readMountTable } from "../machine/mount-table.ts";
+import { AT_FDCWD, MNT_DETACH, O_CLOEXEC } from "../calls/syscalls.ts";
+import { type MountEntry, readMountTable } from "../machine/mount-table.ts";
 import { remoteMountSteps } from "./remote-mount-program.ts";
 
 /** Longer than a server needs to start anew, so that programs do not notice. */
 const WAIT_MS = 10_000;
+const { O_DIRECTORY } = constants;
+/**
+ * Workloads decide how many files their kernel knows, and the process of the mount knows as many. One that has more ends
+ * and is started again, in place of taking memory that no limit of a workload counts.
+ */
+const HEAP = "--max-old-space-size=512";
 const PROGRAM = join(ROOT, "bin/drive-mount.js");
 
 export interface RemoteDrivesOptions {
@@ -74,19 +79,20 @@ export class RemoteDrives {
 
   /** Ends mounts that no workload has. */
   async sweep(): Promise<void> {
-    const used = new Set(
-      this.#options.mounts().flatMap(({ source, readOnly = false }) => {
-        return "drive" in source && source.node !== undefined
-          ? [nameOf({ ...source, node: source.node }, readOnly)]
-          : [];
-      }),
-    );
-    for (const name of this.#names()) {
-      if (used.has(name)) continue;
+    for (const name of this.#names())
       await this.#serial.run(name, async () => {
-        if (!this.#held.has(name)) await this.#end(name);
+        // Looked up now: a workload may have got the mount while this sweep waited for its turn.
+        if (!this.#held.has(name) && !this.#isUsed(name)) await this.#end(name);
       });
-    }
+  }
+
+  #isUsed(name: string): boolean {
+    return this.#options
+      .mounts()
+      .some(
+        ({ source, readOnly = false }) =>
+          "drive" in source && source.node !== undefined && nameOf({ ...source, node: source.node }, readOnly) === name,
+      );
   }
 
   async #mounted(name: string, { node, drive, path = "/" }: RemoteSource, readOnly: boolean): Promise<void> {
@@ -100,45 +106,55 @@ export class RemoteDrives {
     mkdirSync(at, { recursive: true, mode: 0o700 });
     const mount = JSON.stringify({ node, drive, path, readOnly });
     await spawner.run("Mounting a drive of another node", (program) =>
-      remoteMountSteps(program, { at, argv: [process.execPath, PROGRAM, socket, mount, String(waitMs)] }),
+      remoteMountSteps(program, { at, argv: [process.execPath, HEAP, PROGRAM, socket, mount, String(waitMs)] }),
     );
     try {
       // The kernel lets workloads have the mount once its server has said what it can do.
-      readAhead(await stat(at));
+      await this.#look(name);
+      readAhead(this.#mountPoint(name));
     } catch (error) {
       await this.#end(name);
       throw new PlatformError(
         "unavailable",
-        `The drive is on another node, which does not answer (${codeOf(error)}).`,
-        {
-          cause: error,
-        },
+        `The drive is on another node, which does not answer (${reasonOf(error)}).`,
+        { cause: error },
       );
     }
   }
 
   async #stateOf(name: string): Promise<"none" | "mounted" | "dead"> {
-    if (!this.#isMountPoint(name)) return "none";
+    if (!this.#mountPoint(name)) return "none";
     // Any other error is that of a server which lives, and whose drive cannot be reached now.
-    return stat(this.#at(name)).then(
+    return this.#look(name).then(
       () => "mounted",
-      (error: unknown) => (codeOf(error) === "ENOTCONN" ? "dead" : "mounted"),
+      (error: unknown) => (reasonOf(error).endsWith("ENOTCONN") ? "dead" : "mounted"),
+    );
+  }
+
+  /**
+   * In a process of its own. A node that is away lets whoever looks wait, and this server has a few threads for files:
+   * some looks of its own would stop everything that it does with files.
+   */
+  #look(name: string): Promise<void> {
+    return this.#options.spawner.run("Looking at a drive of another node", (program) =>
+      program.step("openat", [AT_FDCWD, this.#at(name), O_DIRECTORY | O_CLOEXEC, 0], "open the drive"),
     );
   }
 
   /** The process ends when the last workload lets go of the mount. */
   async #end(name: string): Promise<void> {
     const at = this.#at(name);
-    while (this.#isMountPoint(name))
+    while (this.#mountPoint(name))
       await this.#options.spawner.run("Unmounting a drive of another node", (program) =>
         program.step("umount2", [at, MNT_DETACH], "unmount the drive"),
       );
-    rmdirSync(at);
+    // Another sweep may have been here before.
+    if (existsSync(at)) rmdirSync(at);
   }
 
-  #isMountPoint(name: string): boolean {
+  #mountPoint(name: string): MountEntry | undefined {
     const path = this.#at(name);
-    return readMountTable("self").some(({ at }) => at === path);
+    return readMountTable("self").findLast(({ at }) => at === path);
   }
 
   #names(): string[] {
@@ -165,13 +181,14 @@ function nameOf({ node, drive, path = "/" }: RemoteSource, readOnly: boolean): s
 /** KB that the kernel reads ahead: as much as one question may ask for. Its default is an eighth of that. */
 const READ_AHEAD_KB = 1024;
 
-function readAhead({ dev }: Stats): void {
-  const [major, minor] = [(dev >> 8) & 0xfff, (dev & 0xff) | ((dev >> 12) & 0xfff00)];
+function readAhead(mount: MountEntry | undefined): void {
   try {
-    writeFileSync(`/sys/class/bdi/${major}:${minor}/read_ahead_kb`, String(READ_AHEAD_KB));
+    writeFileSync(`/sys/class/bdi/${mount?.device}/read_ahead_kb`, String(READ_AHEAD_KB));
   } catch {
     // Reading is slower, and nothing else.
   }
 }
 
-const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code ?? error);
+/** The error that the spawner tells of, such as "open the drive: EIO". */
+const reasonOf = (error: unknown): string =>
+  String((error as { detail?: { reason?: unknown } }).detail?.reason ?? error);
