@@ -66,7 +66,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   sweeper.add(pool);
   const peerPool = new UpstreamPool({ perKeyMax: settings.limits.heldMax, idleMaxMs: PEER_IDLE_MAX_MS, now });
   sweeper.add(peerPool);
-  const rights = new OpenRights(() => revocableIn(sweeper));
+  const rights = new OpenRights(() => revocableIn(sweeper), settings.limits.rightsMs);
   const unsubscribe = deps.onRightsChange?.((change) => rights.changed(change));
   const open = new OpenExchanges(settings.limits.openMax);
   const context: ServeContext = {

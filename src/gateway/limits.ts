@@ -29,6 +29,8 @@ export interface GatewayLimits {
   newcomersMax: number;
   /** Interval between two checks of the deadlines. */
   tickMs: number;
+  /** Interval between two looks at the rights of everything that is open, beside those after each change. */
+  rightsMs: number;
 }
 
 /** Longest duration of a request. Longer work is asynchronous, or a job. */
@@ -89,4 +91,6 @@ export const DEFAULT_LIMITS: GatewayLimits = {
   // Eight times the kernel's backlog of connections, and a small part of the file descriptors.
   newcomersMax: 4096,
   tickMs: SECOND_MS,
+  // Finds credentials whose time is over.
+  rightsMs: 30 * SECOND_MS,
 };

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { HOUR_MS } from "../lib/time/clock.ts";
 import { OpenRights, type Revocable, type RightsChange } from "./open-rights.ts";
 
 interface Opened extends Revocable {
@@ -43,7 +44,10 @@ test("a change looks at what it is about, many changes of one moment at once, an
     done[phase].resolve();
     return true;
   });
-  const rights = new OpenRights(() => [good, { right: null, revoke: assert.fail }, bad, preview, unknown, last]);
+  const rights = new OpenRights(
+    () => [good, { right: null, revoke: assert.fail }, bad, preview, unknown, last],
+    HOUR_MS,
+  );
   // Nothing else keeps this process alive, and the timers of a server do not.
   const alive = setInterval(() => undefined, 1000);
   t.after(() => clearInterval(alive));
@@ -69,7 +73,7 @@ test("changes that come all the time leave the server most of its time", async (
     while (performance.now() < until);
     return true;
   });
-  const rights = new OpenRights(() => [slow]);
+  const rights = new OpenRights(() => [slow], HOUR_MS);
   t.after(() => rights.stop());
   const begun = performance.now();
   rights.changed("all");

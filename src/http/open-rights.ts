@@ -1,12 +1,10 @@
 /**
  * Requests and connections end with the rights that opened them. When identities, workloads or previews change, the
- * rights of everything that is open are looked at again, in one pass for all of them. Another pass each half minute
+ * rights of everything that is open are looked at again, in one pass for all of them. Another pass now and then
  * finds credentials whose time is over.
  */
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
-import { SECOND_MS } from "../lib/time/clock.ts";
 
-const PASS_MS = 30 * SECOND_MS;
 /** Rights looked at before other work gets a turn: answers from a cache take none by themselves. */
 const RIGHTS_PER_TURN = 100;
 /** Rest after a pass, as a multiple of its length: a caller who changes keys in a loop takes no more of the server. */
@@ -38,9 +36,9 @@ export class OpenRights {
   #isPassing = false;
   #isStopped = false;
 
-  constructor(open: () => Iterable<Revocable>) {
+  constructor(open: () => Iterable<Revocable>, passMs: number) {
     this.#open = open;
-    this.#timer = setInterval(() => this.changed("all"), PASS_MS).unref();
+    this.#timer = setInterval(() => this.changed("all"), passMs).unref();
   }
 
   changed(change: RightsChange): void {

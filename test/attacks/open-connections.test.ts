@@ -5,6 +5,8 @@ import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, suite, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
+import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
+import { HOUR_MS } from "../../src/lib/time/clock.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { makeServiceAccount, makeUser } from "../identities.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
@@ -28,12 +30,15 @@ suite("open connections", () => {
   sockets.on("connection", (socket) => socket.on("message", (data) => socket.send(data)));
   let appPort = 0;
   const machine = new FakeMachine({ images: ["service/base-image:latest"], portOf: () => appPort });
+  const { rightsMs } = DEFAULT_LIMITS;
   before(async () => {
+    DEFAULT_LIMITS.rightsMs = HOUR_MS; // changes alone end what is open here
     app.listen(0, "127.0.0.1");
     await once(app, "listening");
     appPort = (app.address() as AddressInfo).port;
   });
   after(async () => {
+    DEFAULT_LIMITS.rightsMs = rightsMs;
     await machine.dispose();
     for (const socket of sockets.clients) socket.terminate();
     app.closeAllConnections();
