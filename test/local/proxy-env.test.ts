@@ -70,6 +70,8 @@ const TLS_PROGRAMS: Record<string, (url: string) => string> = {
   npm: (url) => `npm view --registry ${url} --fetch-retries 0 --cache /tmp/npm nothing 2>&1; true`,
   pip3: (url) => `pip3 download --index-url ${url} --retries 0 --no-input --no-cache-dir nothing 2>&1; true`,
   "python3 -c 'import requests' && true": (url) => `python3 -c 'import requests; requests.get("${url}")' 2>&1`,
+  // Built with GnuTLS, which reads the system's store alone.
+  wget: (url) => `wget -q -O - ${url} 2>&1`,
   // Each session ticket that comes before the end of the input is told with the code once more.
   openssl: (url) =>
     `openssl s_client -proxy 127.0.0.1:988 -connect ${new URL(url).host} -servername api.test -verify_return_error < /dev/null 2>&1 | grep -c -m 1 'Verify return code: 0'`,

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { getCACertificates } from "node:tls";
+import { TRUST_DIR, TRUST_FILES } from "../../contract/outbound-trust.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { javaTrustStore } from "../../lib/x509/java-trust-store.ts";
 import { need } from "../../node/capabilities/need.ts";
@@ -14,10 +15,8 @@ import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import { networkOf } from "./network.ts";
 
-const TRUST_DIR = "/etc/outbound-trust";
-const FILES = { authority: "authority.pem", bundle: "bundle.pem", java: "java.jks" } as const;
-const authority = `${TRUST_DIR}/${FILES.authority}`;
-const bundle = `${TRUST_DIR}/${FILES.bundle}`;
+const authority = `${TRUST_DIR}/${TRUST_FILES.authority}`;
+const bundle = `${TRUST_DIR}/${TRUST_FILES.bundle}`;
 
 /** NODE_EXTRA_CA_CERTS makes every start of Node about 100 ms slower, so workloads without routes do not get it. */
 const TRUST_ENV = {
@@ -32,7 +31,7 @@ const TRUST_ENV = {
   NPM_CONFIG_CAFILE: bundle,
   AWS_CA_BUNDLE: bundle,
   GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: bundle,
-  JDK_JAVA_OPTIONS: `-Djavax.net.ssl.trustStore=${TRUST_DIR}/${FILES.java}`,
+  JDK_JAVA_OPTIONS: `-Djavax.net.ssl.trustStore=${TRUST_DIR}/${TRUST_FILES.java}`,
 };
 
 interface Trust {
@@ -59,9 +58,9 @@ export async function trustOf(resource: Pick<Resource, "workspace" | "spec">, de
   if ((await drives.bytes(drive)) === null) {
     const folder = await deps.blobs.makeWorkFolder();
     try {
-      await writeFile(join(folder, FILES.authority), own.join(""));
-      await writeFile(join(folder, FILES.bundle), all.map((pem) => `${pem.trim()}\n`).join(""));
-      await writeFile(join(folder, FILES.java), javaTrustStore(all));
+      await writeFile(join(folder, TRUST_FILES.authority), own.join(""));
+      await writeFile(join(folder, TRUST_FILES.bundle), all.map((pem) => `${pem.trim()}\n`).join(""));
+      await writeFile(join(folder, TRUST_FILES.java), javaTrustStore(all));
       await drives.create(drive, { from: folder });
     } finally {
       await removeTree(folder);

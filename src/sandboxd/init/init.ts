@@ -43,6 +43,7 @@ import {
   READY_VARIABLE,
   STATE_FILES,
 } from "./protocol.ts";
+import { trustInSystem } from "./system-trust.ts";
 
 /** The command starts without waiting longer for a daemon that is not ready by then. */
 const DAEMON_READY_MAX_MS = 5_000;
@@ -63,6 +64,7 @@ const END_LOOK_MAX_MS = 5_000;
 const LATE_WAIT_MS = 3_000;
 
 export function runInit(config: SandboxdConfig, configFile: string): void {
+  trustInSystem();
   const init = new Init(config, configFile);
   process.on("SIGCHLD", () => init.reapOrphans());
   process.on("SIGTERM", () => init.terminate());
