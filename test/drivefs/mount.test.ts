@@ -111,6 +111,13 @@ describe("a mounted drive", { skip: fuseMissing }, () => {
     await Promise.all(mounts);
   });
 
+  test("a drive with many mounts leaves room for those of others", async () => {
+    await using few = await openDriveOwner({ mountsMax: 5 });
+    for (const path of ["/1", "/2", "/3"]) await few.mount({ path });
+    await assert.rejects(few.mount({ path: "/4" }), /too many mounts/);
+    await few.mount({ drive: "other" });
+  });
+
   test("a mount that only reads changes nothing, whoever asks", async () => {
     fs.writeFileSync(join(owner.files, "fixed"), "as it was");
     const here = await owner.mount({ readOnly: true });

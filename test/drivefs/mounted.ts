@@ -23,6 +23,7 @@ export const fuseMissing: string | false =
 const WAIT_MS = 60_000;
 
 export interface MountOptions {
+  drive?: string;
   readOnly?: boolean;
   path?: string;
 }
@@ -38,7 +39,7 @@ export interface DriveOwner extends AsyncDisposable {
   start(): Promise<void>;
 }
 
-export async function openDriveOwner(): Promise<DriveOwner> {
+export async function openDriveOwner(options: { mountsMax?: number } = {}): Promise<DriveOwner> {
   const dir = mkdtempSync(join(tmpdir(), "berth-drivefs-"));
   const files = join(dir, "files");
   mkdirSync(files);
@@ -61,7 +62,10 @@ export async function openDriveOwner(): Promise<DriveOwner> {
   const spawner = new Spawner(join(dir, "spawner"), process.arch === "x64" ? "x64" : "arm64");
   await spawner.open();
   const mounts: Mount[] = [];
-  const drives = new RemoteDrives({ dir: join(dir, "mounts"), spawner, socket, waitMs: WAIT_MS, mounts: () => mounts });
+  const drives = new RemoteDrives({
+    ...{ dir: join(dir, "mounts"), spawner, socket, waitMs: WAIT_MS, ...options },
+    mounts: () => mounts,
+  });
   const stop = async (): Promise<void> => {
     closed();
     mounts.length = 0;
@@ -73,8 +77,8 @@ export async function openDriveOwner(): Promise<DriveOwner> {
   const closed = closeAtEnd(stop);
   return {
     ...{ files, drives, kill, start },
-    async mount({ readOnly = false, path = "/" } = {}) {
-      const source = { drive: "drive", node: "other", path };
+    async mount({ readOnly = false, path = "/", drive = "drive" } = {}) {
+      const source = { drive, node: "other", path };
       const taken = await drives.take(source, readOnly);
       mounts.push({ source, path: "/mnt", readOnly });
       await taken.release();

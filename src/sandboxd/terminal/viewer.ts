@@ -1,12 +1,12 @@
 /**
  * One client of a terminal session, and how much output it still has to take. A client that says so in its request
- * (`flow=ack`) acknowledges what it has shown; of the others the daemon knows what waits in their socket.
+ * (`flow=ack`) acknowledges what it has shown; of all of them the daemon knows what waits in their socket.
  */
 import type { WebSocketConnection } from "../http/websocket.ts";
 
 /** Output sent ahead of what the client has shown, in characters: what is still shown after Ctrl-C. */
 export const WINDOW_CHARS = 64 * 1024;
-/** The same for clients without acknowledgements. Proxies on the way hold some output of their own. */
+/** What waits in the socket of a client, which is all that is known of one without acknowledgements. Proxies on the way hold some output of their own. */
 const SOCKET_BYTES_MAX = 256 * 1024;
 
 export class Viewer {
@@ -15,6 +15,7 @@ export class Viewer {
   readonly #onRoom: (viewer: Viewer) => void;
   #unshownChars = 0;
   #isFull = false;
+  #followsSocket = false;
   /** Gets no output until it has room again; then its screen is drawn anew. */
   isBehind = false;
 
@@ -33,9 +34,8 @@ export class Viewer {
   send(message: string, chars: number): void {
     this.#client.send(message);
     if (this.#acknowledges) this.#unshownChars += chars;
-    if (this.#isFull || !this.#isOverLimit()) return;
-    this.#isFull = true;
-    if (!this.#acknowledges) this.#client.onDrain(() => this.#look());
+    this.#followSocket();
+    if (this.#isOverLimit()) this.#isFull = true;
   }
 
   acknowledge(chars: number): void {
@@ -48,6 +48,15 @@ export class Viewer {
     this.#client.close(1000);
   }
 
+  #followSocket(): void {
+    if (this.#followsSocket || this.#client.waiting <= SOCKET_BYTES_MAX) return;
+    this.#followsSocket = true;
+    this.#client.onDrain(() => {
+      this.#followsSocket = false;
+      this.#look();
+    });
+  }
+
   #look(): void {
     if (!this.#isFull || this.#isOverLimit()) return;
     this.#isFull = false;
@@ -55,6 +64,7 @@ export class Viewer {
   }
 
   #isOverLimit(): boolean {
-    return this.#acknowledges ? this.#unshownChars >= WINDOW_CHARS : this.#client.waiting > SOCKET_BYTES_MAX;
+    // What a client acknowledges without reading it waits in its socket all the same.
+    return this.#unshownChars >= WINDOW_CHARS || this.#client.waiting > SOCKET_BYTES_MAX;
   }
 }

@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { constants, existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { ROOT } from "../../../../lib/root.ts";
@@ -32,9 +33,17 @@ export interface RemoteDrivesOptions {
   socket: string | null;
   /** How long programs wait for a node that is away, before they get an error. Default WAIT_MS. */
   waitMs?: number;
+  /** Default: as many as the machine has memory for. */
+  mountsMax?: number;
   /** Mounts of all workloads. */
   mounts(): Mount[];
 }
+
+/** Memory of the process of a mount, which is no part of the workload's own: measured 27 MB. */
+const MOUNT_BYTES = 32 * 2 ** 20;
+const MOUNTS_MIN = 16;
+/** An eighth of the machine's memory is for mounts. */
+const mountsMax = (): number => Math.max(MOUNTS_MIN, Math.floor(totalmem() / 8 / MOUNT_BYTES));
 
 type RemoteSource = { drive: string; path?: string; node: string };
 
@@ -102,6 +111,7 @@ export class RemoteDrives {
     const state = await this.#stateOf(name);
     if (state === "mounted") return;
     if (state === "dead") await this.#end(name);
+    this.#requireRoom(drive);
     const at = this.#at(name);
     mkdirSync(at, { recursive: true, mode: 0o700 });
     const mount = JSON.stringify({ node, drive, path, readOnly });
@@ -120,6 +130,14 @@ export class RemoteDrives {
         { cause: error },
       );
     }
+  }
+
+  /** A drive with many mounts leaves room for those of others. */
+  #requireRoom(drive: string): void {
+    const names = this.#names();
+    const own = names.filter((name) => name.startsWith(`${drive}-`)).length;
+    if (own >= (this.#options.mountsMax ?? mountsMax()) - names.length)
+      throw new PlatformError("unavailable", "This node has too many mounts of drives of other nodes.");
   }
 
   async #stateOf(name: string): Promise<"none" | "mounted" | "dead"> {
