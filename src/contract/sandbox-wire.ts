@@ -297,3 +297,7 @@ export const FILE_CONTENT_BYTES_MAX = 5 * 1024 * 1024;
 
 /** Bytes kept per log file; a busy process loses the head, never the tail. */
 export const LOG_FILE_BYTES_MAX = 32 * 1024 * 1024;
+
+/** Where a workload with routes finds the authority of its workspace; the platform mounts the folder. */
+export const TRUST_DIR = "/etc/outbound-trust";
+export const TRUST_FILES = { authority: "authority.pem", bundle: "bundle.pem", java: "java.jks" } as const;

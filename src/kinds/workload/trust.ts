@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { getCACertificates } from "node:tls";
-import { TRUST_DIR, TRUST_FILES } from "../../contract/outbound-trust.ts";
+import { TRUST_DIR, TRUST_FILES } from "../../contract/sandbox-wire.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { javaTrustStore } from "../../lib/x509/java-trust-store.ts";
 import { need } from "../../node/capabilities/need.ts";

@@ -5,7 +5,7 @@
  */
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { TRUST_DIR, TRUST_FILES } from "../../contract/outbound-trust.ts";
+import { TRUST_DIR, TRUST_FILES } from "../../contract/sandbox-wire.ts";
 
 /** Debian and Alpine; Fedora and its relatives. */
 const STORES = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
