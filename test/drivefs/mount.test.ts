@@ -1,7 +1,8 @@
 /** Programs use a mounted drive of another node as they use any folder. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import * as fs from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
@@ -116,6 +117,27 @@ describe("a mounted drive", { skip: fuseMissing }, () => {
     for (const path of ["/1", "/2", "/3"]) await few.mount({ path });
     await assert.rejects(few.mount({ path: "/4" }), /too many mounts/);
     await few.mount({ drive: "other" });
+  });
+
+  test("a killed program ends while the server that has its files does not answer", async (t) => {
+    const here = await owner.mount();
+    fs.writeFileSync(join(here, "frozen"), "");
+    const own = fs.openSync(join(here, "frozen"), "r");
+    owner.freeze(true);
+    t.after(() => owner.freeze(false));
+    const waits = async (): Promise<ChildProcess> => {
+      const child = spawn("cat", [join(here, "frozen")], { stdio: "ignore" });
+      while (!/fuse|request_wait/.test(fs.readFileSync(`/proc/${child.pid}/wchan`, "utf8"))) await nextTurn();
+      return child;
+    };
+    const [patient, killed] = [await waits(), await waits()];
+    fs.closeSync(own); // answered by the process of the mount, which has read both questions by then
+    const ended = once(killed, "exit");
+    killed.kill("SIGKILL");
+    await ended;
+    assert.equal(patient.exitCode, null);
+    owner.freeze(false);
+    assert.deepEqual(await once(patient, "exit"), [0, null]);
   });
 
   test("a mount that only reads changes nothing, whoever asks", async () => {

@@ -37,6 +37,8 @@ export interface DriveOwner extends AsyncDisposable {
   /** Kills the server that has the files. */
   kill(): Promise<void>;
   start(): Promise<void>;
+  /** Stops the server that has the files, which keeps its connections, or lets it go on. */
+  freeze(isFrozen: boolean): void;
 }
 
 export async function openDriveOwner(options: { mountsMax?: number } = {}): Promise<DriveOwner> {
@@ -77,6 +79,7 @@ export async function openDriveOwner(options: { mountsMax?: number } = {}): Prom
   const closed = closeAtEnd(stop);
   return {
     ...{ files, drives, kill, start },
+    freeze: (isFrozen) => void owner?.kill(isFrozen ? "SIGSTOP" : "SIGCONT"),
     async mount({ readOnly = false, path = "/", drive = "drive" } = {}) {
       const source = { drive, node: "other", path };
       const taken = await drives.take(source, readOnly);

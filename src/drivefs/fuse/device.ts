@@ -1,7 +1,9 @@
 /** Reads questions from an open /dev/fuse and writes their answers, until the mount is gone. */
 import { read, writeSync, writevSync } from "node:fs";
+import { constants } from "node:os";
 import { errnoOf } from "../errors.ts";
 import { answerHeader, initAnswer, OPCODE, parseRequest, REQUEST_BYTES, resendNotice } from "./kernel.ts";
+import { OpenQuestions } from "./open-questions.ts";
 import type { Requests } from "./requests.ts";
 
 /** Reads that wait at the device; each holds a thread, of which Node has four. */
@@ -25,17 +27,25 @@ export async function serveDevice(fd: number, requests: Requests): Promise<void>
   } catch {
     // A new mount, or a kernel that does not send anything again.
   }
-  await Promise.all(Array.from({ length: READERS }, () => readAll(fd, requests)));
+  const open = new OpenQuestions((unique) => write(fd, answerHeader(unique, constants.errno.EINTR, 0)));
+  await Promise.all(Array.from({ length: READERS }, () => readAll({ fd, requests, open })));
 }
 
-async function readAll(fd: number, requests: Requests): Promise<void> {
+interface Device {
+  fd: number;
+  requests: Requests;
+  open: OpenQuestions;
+}
+
+async function readAll(device: Device): Promise<void> {
+  const { fd } = device;
   // A large question keeps its buffer until it is answered: the bytes of a write lie there.
   const free: Buffer[] = [];
   let large = 0;
   let turn = Promise.withResolvers<void>();
   const answerLarge = async (buffer: Buffer, bytes: number): Promise<void> => {
     large += 1;
-    await answer(fd, requests, buffer.subarray(0, bytes));
+    await answer(device, buffer.subarray(0, bytes));
     large -= 1;
     if (free.length < FREE_MAX) free.push(buffer);
     turn.resolve();
@@ -53,25 +63,31 @@ async function readAll(fd: number, requests: Requests): Promise<void> {
       void answerLarge(buffer, bytes);
       continue;
     }
-    if (!error) void answer(fd, requests, Buffer.from(buffer.subarray(0, bytes)));
+    if (!error) void answer(device, Buffer.from(buffer.subarray(0, bytes)));
     free.push(buffer);
   }
 }
 
-async function answer(fd: number, requests: Requests, bytes: Buffer): Promise<void> {
+async function answer({ fd, requests, open }: Device, bytes: Buffer): Promise<void> {
   const request = parseRequest(bytes);
+  if (request.opcode === OPCODE.interrupt) return open.interrupt(request.args.subarray(0, 8));
   let body: Buffer | null = null;
   let errno = 0;
+  open.add(request);
   try {
     body = request.opcode === OPCODE.init ? initAnswer(request.args) : await requests.answer(request);
-    if (body === null) return;
   } catch (error) {
     errno = errnoOf(error);
   }
+  const isOpen = open.end(request);
+  if (!isOpen || (errno === 0 && body === null)) return;
   const header = answerHeader(request.unique, errno, body?.length ?? 0);
+  write(fd, header, ...(body && body.length > 0 ? [body] : []));
+}
+
+function write(fd: number, ...parts: Buffer[]): void {
   try {
-    if (body && body.length > 0) writevSync(fd, [header, body]);
-    else writeSync(fd, header);
+    writevSync(fd, parts);
   } catch {
     // The program that asked has ended, or the mount is gone; a reader notices that.
   }

@@ -42,6 +42,8 @@ export interface KernelRequest {
   node: bigint;
   uid: number;
   gid: number;
+  /** The thread that asks. */
+  pid: number;
   /** What follows the header. */
   args: Buffer;
 }
@@ -58,6 +60,7 @@ export function parseRequest(bytes: Buffer): KernelRequest {
     node: bytes.readBigUInt64LE(16),
     uid: bytes.readUInt32LE(24),
     gid: bytes.readUInt32LE(28),
+    pid: bytes.readUInt32LE(32),
     args: bytes.subarray(HEADER_BYTES, bytes.readUInt32LE(0)),
   };
 }

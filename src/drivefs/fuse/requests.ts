@@ -209,7 +209,7 @@ export class Requests {
   }
 }
 
-const FORGETS: ReadonlySet<number> = new Set([OPCODE.forget, OPCODE.batchForget, OPCODE.interrupt, OPCODE.destroy]);
+const FORGETS: ReadonlySet<number> = new Set([OPCODE.forget, OPCODE.batchForget, OPCODE.destroy]);
 
 /** Questions about what is open, which name no path. */
 const BY_HANDLE: ReadonlySet<number> = new Set([
