@@ -16,8 +16,11 @@ describe("S3 keys of service accounts", () => {
   const put = (client: s3.S3Client, Bucket: string, Key = "a") =>
     client.send(new s3.PutObjectCommand({ Bucket, Key, Body: "x" }));
 
-  const account = async (role: "admin" | "member"): Promise<string> =>
-    (await call("POST", "/service_accounts", { body: { name: "robot", role } })).body.client_id;
+  let accounts = 0;
+  const account = async (role: "admin" | "member"): Promise<string> => {
+    accounts += 1;
+    return (await call("POST", "/service_accounts", { body: { name: `robot-${accounts}`, role } })).body.client_id;
+  };
   const keyOf = async (clientId: string, body: object = {}) => {
     const made = await call<{ id: string; apiKey: string; s3: Partial<S3Keys> }>(
       "POST",
