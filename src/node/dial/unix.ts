@@ -38,13 +38,33 @@ async function connectTo(endpoint: UnixEndpoint, name: string, options: CallOpti
     try {
       return await connectOnce(endpoint, name, options);
     } catch (error) {
-      const isAway = existsSync(`${endpoint.dir}/../${COPYING_FILE}`);
+      const isAway = existsSync(markerOf(endpoint));
       // Its end may fall between the attempt and the look, so an attempt follows it.
       if (!(isAway || wasAway) || Date.now() > deadline || options.signal?.aborted) throw error;
       wasAway = isAway;
     }
-    await delay(AWAY_LOOK_MS);
+    await returned(endpoint, name);
   }
+}
+
+const markerOf = ({ dir }: UnixEndpoint): string => `${dir}/../${COPYING_FILE}`;
+
+const returning = new Map<string, Promise<void>>();
+
+/**
+ * Resolves when the socket may be there again, or after AWAY_MS_MAX. All who wait for it share the looks: many requests
+ * to a workload that is being copied would take the whole processor otherwise.
+ */
+function returned(endpoint: UnixEndpoint, name: string): Promise<void> {
+  const path = `${endpoint.dir}/${name}`;
+  const look = async (): Promise<void> => {
+    const deadline = Date.now() + AWAY_MS_MAX;
+    do await delay(AWAY_LOOK_MS);
+    while (existsSync(markerOf(endpoint)) && !existsSync(path) && Date.now() <= deadline);
+  };
+  const waiting = returning.get(path) ?? look().finally(() => returning.delete(path));
+  returning.set(path, waiting);
+  return waiting;
 }
 
 async function connectOnce(endpoint: UnixEndpoint, name: string, { signal }: CallOptions): Promise<Socket> {
