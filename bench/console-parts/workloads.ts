@@ -34,7 +34,11 @@ export async function figuresOfWorkloads(
   assert.equal(made.status, 200, JSON.stringify(made.body));
   const measures = { logs, tasks, terminal: (one: Visit) => figuresOfTerminal(one, TALKER) };
   const figures: Figure[] = [];
-  for (const part of parts) figures.push(...(await measures[part](visit)));
+  try {
+    for (const part of parts) figures.push(...(await measures[part](visit)));
+  } finally {
+    await platform.call("DELETE", `/sandboxes/${TALKER}`, { workspace: "main" }); // it would outlive the server
+  }
   return figures;
 }
 
