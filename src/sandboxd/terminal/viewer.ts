@@ -53,6 +53,7 @@ export class Viewer {
     this.#followsSocket = true;
     this.#client.onDrain(() => {
       this.#followsSocket = false;
+      this.#followSocket(); // a part may have gone, and more have come since
       this.#look();
     });
   }
